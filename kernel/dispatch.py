@@ -1,0 +1,124 @@
+"""Fire one event: call every implementation, wait for what must be waited for, lose nothing (decision D1).
+
+``Dispatcher.fire`` is the only caller of lifecycle hooks. The order of the outcomes is the call order: by plugin
+name, ``tryfirst`` before and ``trylast`` behind. What the answers come to is decided in ``merge.py``, and does not
+depend on that order except where texts are joined.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kernel.answers import ANSWERS, Answer
+from kernel.events import Event, snake
+
+if TYPE_CHECKING:
+    import pluggy
+
+    from kernel.session import Session
+
+DEADLINE_S = 660.0
+"""Seconds that in-process implementations get together; above the longest default of any handler (600 s)."""
+
+
+class Outcome(NamedTuple):
+    """What one implementation did: one answer, or the error that it ended with, or neither."""
+
+    plugin: str
+    answer: Answer | None
+    error: BaseException | None
+    seconds: float
+
+
+class Dispatcher:
+    """Calls lifecycle hooks.
+
+    :param deadline: seconds for all implementations of one firing together; only ``async def`` ones can be ended.
+    """
+
+    def __init__(self, manager: pluggy.PluginManager, deadline: float = DEADLINE_S) -> None:
+        self._manager = manager
+        self._deadline = deadline
+        self._table: dict[type[Event], list[tuple[str, Callable[..., Any], bool]]] = {}
+
+    def refresh(self) -> None:
+        """Forget the table; call it after plugins were registered or removed."""
+        self._table.clear()
+
+    def listens(self, event: type[Event]) -> bool:
+        """Whether anybody implements the event; lets a caller skip building it."""
+        return bool(self._implementations(event))
+
+    def _implementations(self, event: type[Event]) -> list[tuple[str, Callable[..., Any], bool]]:
+        found = self._table.get(event)
+        if found is None:
+            caller = getattr(self._manager.hook, snake(event.__name__))
+            # pluggy keeps the list in reverse call order.
+            found = [(i.plugin_name, i.function, "session" in i.argnames) for i in reversed(caller.get_hookimpls())]
+            self._table[event] = found
+        return found
+
+    async def fire(self, event: Event, session: Session | None = None) -> list[Outcome]:
+        """Call all implementations and return their outcomes in call order. Never raises for a plugin's fault."""
+        implementations = self._implementations(type(event))
+        if not implementations:
+            return []
+        returned: list[Any] = []
+        waiting: list[tuple[int, Awaitable[Any]]] = []
+        for plugin, function, wants_session in implementations:
+            began = perf_counter()
+            try:
+                value = function(event, session) if wants_session else function(event)
+                if value is not None and inspect.isawaitable(value):
+                    waiting.append((len(returned), value))
+                returned.append((plugin, value, None, perf_counter() - began))
+            except Exception as error:  # a plugin's fault is an outcome, whatever it is
+                returned.append((plugin, None, error, perf_counter() - began))
+        if waiting:
+            await self._wait(waiting, returned)
+        return _outcomes(event, returned)
+
+    async def _wait(self, waiting: list[tuple[int, Awaitable[Any]]], returned: list[Any]) -> None:
+        """Await side by side; write what each came to into its place."""
+        import anyio
+
+        async def one(place: int, value: Awaitable[Any]) -> None:
+            plugin, began = returned[place][0], perf_counter()
+            try:
+                returned[place] = (plugin, await value, None, perf_counter() - began)
+            except Exception as error:
+                returned[place] = (plugin, None, error, perf_counter() - began)
+
+        for place, _ in waiting:
+            late = TimeoutError(f"no answer within {self._deadline:g} s")
+            returned[place] = (returned[place][0], None, late, self._deadline)
+        with anyio.move_on_after(self._deadline):
+            if len(waiting) == 1:
+                await one(*waiting[0])
+            else:
+                async with anyio.create_task_group() as group:
+                    for place, value in waiting:
+                        group.start_soon(one, place, value)
+
+
+def _outcomes(event: Event, returned: list[Any]) -> list[Outcome]:
+    """One outcome per answer; a value of the wrong type is an error that names what was expected."""
+    expected = ANSWERS[type(event).__name__]
+    outcomes: list[Outcome] = []
+    for plugin, value, error, seconds in returned:
+        if error is not None or value is None:
+            outcomes.append(Outcome(plugin, None, error, seconds))
+            continue
+        for answer in value if isinstance(value, list) else (value,):
+            if isinstance(answer, expected):
+                if not answer.source:
+                    answer.source = plugin
+                outcomes.append(Outcome(plugin, answer, None, seconds))
+            else:
+                wrong = TypeError(f"answered {event.event_name} with {type(answer).__name__}, "
+                                  f"expected {expected.__name__} or None")
+                outcomes.append(Outcome(plugin, None, wrong, seconds))
+    return outcomes

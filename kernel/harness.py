@@ -1,0 +1,209 @@
+"""A composed plugin set: options and settings on one side, registries that plugins filled on the other."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from kernel.clock import Clock
+from kernel.dispatch import Dispatcher, Outcome
+from kernel.errors import UsageError
+from kernel.events import Event
+from kernel.merge import Merged
+from kernel.options import Options
+from kernel.plugins import PluginSet, decide, find
+from kernel.policy import NoPolicy, Policy
+from kernel.registry import Registry
+from kernel.settings import Settings
+from kernel.transcript import MemoryTranscript, Transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kernel.models import ModelInfo, ModelProvider
+    from kernel.session import Emit, Session
+
+MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions")
+DEFAULT_MODEL = "sonnet"
+
+
+class Harness:
+    """What one process runs with. Sessions are opened from it.
+
+    :param plugins: the plugin set; found and decided from options and settings where it is not given.
+    """
+
+    def __init__(self, options: Options | None = None, *, settings: Settings | None = None,
+                 plugins: PluginSet | None = None, clock: Clock | None = None) -> None:
+        self.options = options or Options()
+        self.clock = clock or Clock()
+        self.settings = settings or Settings.load(self.options.cwd, cli=self.options.settings,
+                                                  sources=self.options.setting_sources)
+        os.environ.update(self.settings.environment())
+        if plugins is None:
+            found = find(self.options.plugin_dirs)
+            decide(found, [*self.options.block, *(self.settings.get("kernel.blocked") or [])])
+            plugins = PluginSet(found)
+        self.plugins = plugins
+        self.dispatcher = Dispatcher(plugins.manager)
+        self.announced: list[str] = []
+        self.listeners: list[Callable[[str], None]] = []
+        self.debug_sink: Callable[[str], None] | None = None
+        self.trace_sink: Callable[[Session, Event, list[Outcome], Merged], None] | None = None
+        for problem in self.settings.problems:
+            self.announce(str(problem))
+        for plugin in plugins:
+            if plugin.state == "broken":
+                self.announce(f"plugin {plugin.name}: {'; '.join(plugin.errors)}")
+
+    # -- registries, filled at first use ----------------------------------------------------------------------------
+    def _filled(self, kind: str, only: str | None = None) -> Registry[Any]:
+        registry: Registry[Any] = Registry(kind)
+        before = {p.name: p.state for p in self.plugins}
+        self.plugins.fill(registry, kind, only)
+        for plugin in self.plugins:
+            if plugin.state == "broken" and before.get(plugin.name) == "ready":
+                self.announce(f"plugin {plugin.name}: {'; '.join(plugin.errors)}")
+        return registry
+
+    @cached_property
+    def tools(self) -> Registry[Any]:
+        return self._filled("tools")
+
+    @cached_property
+    def prompt_parts(self) -> Registry[Any]:
+        return self._filled("prompt_parts")
+
+    @cached_property
+    def middleware(self) -> Registry[Any]:
+        return self._filled("middleware")
+
+    def one(self, kind: str, name: str) -> Any | None:
+        """The object of that kind and name; only the plugin that provides it is loaded."""
+        cache: dict[tuple[str, str], Any] = self.__dict__.setdefault("_one", {})
+        if (kind, name) not in cache:
+            cache[kind, name] = self._filled(kind, name).get(name)
+        return cache[kind, name]
+
+    # -- models ----------------------------------------------------------------------------------------------------------
+    def choose_model(self, restored: str | None = None) -> tuple[ModelProvider, ModelInfo]:
+        """The start model: flag > ``ANTHROPIC_MODEL`` > the resumed session's > setting > default.
+
+        :raises UsageError: no provider serves it.
+        """
+        setting = self.settings.get("model")
+        chosen = (self.options.model or os.environ.get("ANTHROPIC_MODEL") or restored
+                  or (setting if isinstance(setting, str) else None) or os.environ.get("ANTHROPIC_DEFAULT_MODEL"))
+        return self.provider_of(chosen or DEFAULT_MODEL)
+
+    def provider_of(self, model: str) -> tuple[ModelProvider, ModelInfo]:
+        """The provider and the facts of a model. ``provider:model`` names the provider as well.
+
+        Otherwise the provider is the setting ``kernel.provider`` (or ``KERNEL_PROVIDER``), ``anthropic`` by default.
+        """
+        given, _, rest = model.partition(":")
+        if rest and self.plugins.provider("models", given) is not None:
+            name, model = given, rest
+        else:
+            name = os.environ.get("KERNEL_PROVIDER") or self.settings.get("kernel.provider") or "anthropic"
+        provider = self.one("models", str(name))
+        if provider is None:
+            raise UsageError(f"no plugin provides the model provider {name!r}", context="model",
+                             hint=self._why_missing("models", str(name)))
+        info = provider.resolve(model)
+        if info is None:
+            raise UsageError(f"the provider {name!r} does not serve the model {model!r}", context="model",
+                             hint="choose another with --model")
+        return provider, info
+
+    def _why_missing(self, kind: str, name: str) -> str:
+        plugin = self.plugins.provider(kind, name)
+        if plugin is None:
+            return "install a plugin that provides it; kernel plugins list shows what is there"
+        return f"the plugin {plugin.name!r} is {plugin.state}: {'; '.join(plugin.errors)}"
+
+    # -- permission modes --------------------------------------------------------------------------------------------------
+    def starting_mode(self, restored: str | None = None) -> str:
+        """Flag, then the resumed session's (not ``plan`` or ``bypassPermissions``), then the setting, then ``default``."""
+        if self.options.permission_mode:
+            return self.checked_mode(self.options.permission_mode)
+        if restored in MODES and restored not in ("plan", "bypassPermissions", "auto"):
+            return str(restored)
+        for layer, value in self.settings.by_layer("permissions.defaultMode"):
+            if value == "auto" and layer.scope in ("project", "local"):
+                return "default"
+            try:
+                return self.checked_mode(str(value))
+            except UsageError as error:
+                self.announce(f"{layer.path}, permissions.defaultMode: {error.message}")
+                return "default"
+        return "default"
+
+    def checked_mode(self, mode: str) -> str:
+        """The mode under its documented name.
+
+        :raises UsageError: unknown, switched off by settings, or bypass as root outside a sandbox.
+        """
+        mode = "default" if mode == "manual" else mode
+        if mode not in MODES:
+            raise UsageError(f"unknown permission mode {mode!r}", context="permission mode", hint=f"one of {', '.join(MODES)}")
+        if mode == "bypassPermissions":
+            if any(v == "disable" for _, v in self.settings.by_layer("permissions.disableBypassPermissionsMode")):
+                raise UsageError("bypassPermissions is switched off by settings", context="permission mode")
+            if hasattr(os, "geteuid") and os.geteuid() == 0 and not os.environ.get("IS_SANDBOX"):
+                raise UsageError("bypassPermissions is refused for root outside a sandbox", context="permission mode",
+                                 hint="set IS_SANDBOX=1 where the machine is a sandbox")
+        if mode == "auto":
+            self.announce("permission mode auto needs a classifier plugin; default is used")
+            mode = "default"
+        return mode
+
+    # -- sessions ----------------------------------------------------------------------------------------------------------
+    def open(self, emit: Emit | None = None) -> Session:
+        """Open the conversation that the options describe: a new one, or one that is resumed, continued or forked.
+
+        :raises SessionError: it cannot be found or opened.
+        :raises UsageError: the model or the permission mode cannot be used.
+        """
+        from kernel.session import Session
+
+        return Session(self, self._transcript(), emit or (lambda message: None))
+
+    def _transcript(self) -> Transcript:
+        name = str(self.settings.get("kernel.store") or "files")
+        store = self.one("stores", name)
+        if store is not None:
+            opened: Transcript = store.open(self.options, self.settings)
+            return opened
+        if self.options.resume or self.options.continue_session:
+            raise UsageError(f"no plugin provides the transcript store {name!r}, so no session can be resumed",
+                             hint=self._why_missing("stores", name))
+        return MemoryTranscript(self.options.session_id or self.clock.new_id())
+
+    def open_policy(self, session: Session) -> Policy:
+        name = str(self.settings.get("kernel.policy") or "rules")
+        factory = self.one("policies", name)
+        if factory is None:
+            self.announce(f"no permission policy {name!r}: every tool call is refused ({self._why_missing('policies', name)})")
+            return NoPolicy()
+        policy: Policy = factory.open(session)
+        return policy
+
+    # -- diagnostics ---------------------------------------------------------------------------------------------------------
+    def announce(self, text: str) -> None:
+        """Something that must not stay unseen: a guard or a source that does not work. Said once."""
+        if text not in self.announced:
+            self.announced.append(text)
+            for listener in self.listeners:
+                listener(text)
+
+    def debug(self, text: str) -> None:
+        if self.debug_sink:
+            self.debug_sink(text)
+
+    def trace(self, session: Session, event: Event, outcomes: list[Outcome], merged: Merged) -> None:
+        if self.trace_sink:
+            self.trace_sink(session, event, outcomes, merged)
+
+

@@ -1,0 +1,347 @@
+"""Find plugins, decide which take part, load their code at first use.
+
+1. *Find*: folders named on the command line, and installed distributions with an entry point in the group
+   ``kernel.plugins``. Only metadata and manifests are read.
+2. *Decide*: blocked ones, broken ones and dependents of either stay out, with a reason.
+3. *Load*: each plugin is represented by a stand-in with one function per hook that its manifest names; the module is
+   imported when one of them is first called, and checked against the hookspecs then.
+
+A plugin that cannot be used is listed with what is wrong; it never ends the run. Where it is a gate, its hook raises
+and the dispatcher refuses (decision D5).
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
+
+import pluggy
+from msgspec import Struct, field
+
+from kernel import __version__, hookspecs, manifest
+from kernel.errors import KernelError, LoadError
+from kernel.registry import Registry
+
+GROUP = "kernel.plugins"
+
+Source = Literal["distribution", "inline"]
+
+
+class Plugin(Struct, kw_only=True):
+    """One plugin that was found.
+
+    ``module`` is the entry point's value (``None``: the folder has no Python part that is installed); ``source`` is
+    ``distribution`` for an installed package and ``inline`` for ``--plugin-dir``. ``state`` is ``ready``, ``blocked`` or
+    ``broken``; ``errors`` say why.
+    """
+
+    name: str
+    root: Path
+    source: Source
+    manifest: manifest.Manifest | None = None
+    module: str | None = None
+    distribution: str | None = None
+    version: str = ""
+    state: Literal["ready", "blocked", "broken"] = "ready"
+    errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    loaded: Any = None
+    failure: LoadError | None = None
+
+    @property
+    def id(self) -> str:
+        """The public plugin id, ``name@source`` (plugins contract, section 1)."""
+        return f"{self.name}@{'inline' if self.source == 'inline' else 'installed'}"
+
+    def leave(self, state: Literal["blocked", "broken"], reason: str) -> None:
+        self.state = state
+        self.errors.append(reason)
+
+
+# -- find ------------------------------------------------------------------------------------------------------------
+def find(folders: Iterable[Path] = (), path: Iterable[str] | None = None) -> list[Plugin]:
+    """All plugins, sorted by name. A folder given explicitly hides an installed plugin of the same name.
+
+    :param path: import path to scan, ``sys.path`` by default.
+    """
+    found: dict[str, Plugin] = {}
+    for folder in folders:
+        plugin = _describe(Plugin(name=folder.name, root=folder.resolve(), source="inline"))
+        if plugin.name in found:
+            plugin.leave("broken", f"{folder}: another folder already gives the plugin {plugin.name!r}")
+            found[f"{plugin.name} ({folder})"] = plugin
+        else:
+            found[plugin.name] = plugin
+    for plugin in _distributions(sys.path if path is None else path):
+        found.setdefault(plugin.name, plugin)
+    return sorted(found.values(), key=lambda p: p.name)
+
+
+def _describe(plugin: Plugin) -> Plugin:
+    """Read the manifest; its name and version count."""
+    read = manifest.read(plugin.root)
+    plugin.warnings += read.warnings
+    if read.manifest is None:
+        plugin.leave("broken", "; ".join(read.errors))
+        return plugin
+    plugin.manifest = read.manifest
+    plugin.version = read.manifest.version or plugin.version
+    if plugin.source == "distribution" and plugin.name != read.manifest.name:
+        plugin.leave("broken", f"the entry point is named {plugin.name!r}, the manifest {read.manifest.name!r}: "
+                               "they must agree")
+    plugin.name = read.manifest.name
+    return plugin
+
+
+def _distributions(path: Iterable[str]) -> Iterable[Plugin]:
+    """Installed plugins. Reads ``entry_points.txt`` directly: importing ``importlib.metadata`` costs more than the scan."""
+    seen: set[str] = set()
+    for entry in path:
+        try:
+            infos = [p for p in Path(entry or ".").iterdir() if p.suffix in (".dist-info", ".egg-info")]
+        except OSError:
+            continue
+        for info in infos:
+            if info.name in seen:
+                continue
+            try:
+                text = (info / "entry_points.txt").read_text("utf-8", "replace")
+            except OSError:
+                continue
+            if f"[{GROUP}]" not in text:
+                continue
+            seen.add(info.name)
+            section = text.split(f"[{GROUP}]", 1)[1].split("\n[", 1)[0]
+            for name, module in re.findall(r"^\s*([^=#\s]+)\s*=\s*(\S+)", section, re.MULTILINE):
+                name_version = info.stem.rsplit("-", 1)
+                yield _describe(Plugin(
+                    name=name, root=_root(info, module), source="distribution", module=module.split(":")[0],
+                    distribution=name_version[0].replace("_", "-"), version=name_version[-1]))
+
+
+def _root(info: Path, module: str) -> Path:
+    """The plugin folder of a distribution: its project folder when editable, else its package folder."""
+    try:
+        direct = json.loads((info / "direct_url.json").read_text("utf-8"))
+        if direct.get("dir_info", {}).get("editable"):
+            return Path(unquote(urlsplit(direct["url"]).path))
+    except (OSError, ValueError, KeyError, AttributeError):
+        pass
+    return info.parent / module.split(":")[0].split(".")[0]
+
+
+# -- decide ------------------------------------------------------------------------------------------------------------
+def decide(plugins: list[Plugin], blocked: Iterable[str]) -> None:
+    """Set the state of each plugin: blocked by name, out of its kernel range, or without what it depends on."""
+    names = set(blocked)
+    for plugin in plugins:
+        if plugin.name in names:
+            plugin.leave("blocked", "blocked by name")
+        elif plugin.manifest and not _in_range(__version__, plugin.manifest.kernel.requires):
+            plugin.leave("broken", f"needs kernel {plugin.manifest.kernel.requires}, this is {__version__}")
+    ready = {p.name for p in plugins if p.state == "ready"}
+    changed = True
+    while changed:
+        changed = False
+        for plugin in plugins:
+            missing = [d for d in (plugin.manifest.kernel.dependencies if plugin.manifest else ()) if d not in ready]
+            if plugin.state == "ready" and missing:
+                plugin.leave("blocked", f"needs the plugin {missing[0]!r}, which is not available")
+                ready.discard(plugin.name)
+                changed = True
+
+
+_CLAUSE = re.compile(r"^\s*(>=|<=|==|!=|>|<)\s*(\d+(?:\.\d+)*)\s*$")
+
+
+def _in_range(version: str, requires: str | None) -> bool:
+    """Whether the version fits a range such as ``>=0.1,<1``. A range that cannot be read fits nothing."""
+    have = [int(n) for n in re.findall(r"\d+", version)[:3]]
+    for clause in (requires or "").split(","):
+        if not clause.strip():
+            continue
+        match = _CLAUSE.match(clause)
+        if not match:
+            return False
+        want = [int(n) for n in match[2].split(".")]
+        width = max(len(have), len(want))
+        a, b = have + [0] * (width - len(have)), want + [0] * (width - len(want))
+        if not {">=": a >= b, "<=": a <= b, "==": a == b, "!=": a != b, ">": a > b, "<": a < b}[match[1]]:
+            return False
+    return True
+
+
+# -- load --------------------------------------------------------------------------------------------------------------
+_SPECS = {name: tuple(inspect.signature(f).parameters) for name, f in vars(hookspecs).items()
+          if getattr(f, "kernel_spec", None) is not None}
+"""Hook name -> its argument names."""
+
+
+class PluginSet:
+    """The plugins of one harness, behind a pluggy manager that knows stand-ins only."""
+
+    def __init__(self, plugins: list[Plugin]) -> None:
+        self.plugins = plugins
+        self.manager = pluggy.PluginManager("kernel")
+        self.manager.add_hookspecs(hookspecs)
+        # pluggy calls the last registered first; registering backwards makes the call order the order of names.
+        for plugin in reversed(plugins):
+            if plugin.state == "ready" and plugin.module and plugin.manifest:
+                self._stand_in(plugin)
+            elif plugin.state == "ready" and plugin.manifest and plugin.manifest.kernel.implements and not plugin.module:
+                plugin.warnings.append("its Python part is not installed, so its hooks do not run "
+                                       f"(pip install {plugin.root})")
+        self.manager.check_pending()
+
+    def __iter__(self) -> Any:
+        return iter(self.plugins)
+
+    def get(self, name: str) -> Plugin | None:
+        return next((p for p in self.plugins if p.name == name), None)
+
+    @property
+    def ready(self) -> list[Plugin]:
+        return [p for p in self.plugins if p.state == "ready"]
+
+    def register(self, name: str, module: object) -> None:
+        """Add hooks of a Python program that embeds the kernel; nothing is lazy about them.
+
+        :raises LoadError: the object's hooks do not fit the hookspecs.
+        """
+        plugin = Plugin(name=name, root=Path.cwd(), source="inline", manifest=manifest.Manifest(name=name), loaded=module)
+        _check(plugin, module, implements=None)
+        self.plugins.append(plugin)
+        self.manager.register(module, name=name)
+
+    def _stand_in(self, plugin: Plugin) -> None:
+        assert plugin.manifest is not None
+        unknown = [h for h in plugin.manifest.kernel.implements if h not in _SPECS]
+        if unknown:
+            plugin.leave("broken", f"{plugin.root / manifest.PLACE}, metadata.kernel.implements: "
+                                   f"there is no hook {unknown[0]!r}{_nearest(unknown[0])}")
+            return
+        hooks = {name: hookspecs.hookimpl(_deferred(plugin, name)) for name in plugin.manifest.kernel.implements}
+        self.manager.register(SimpleNamespace(**hooks), name=plugin.name)
+
+    def fill(self, registry: Registry[Any], kind: str, only: str | None = None) -> None:
+        """Call ``register_<kind>`` of the plugins that provide that kind, in order of names.
+
+        :param only: load just the plugin whose manifest provides this name; the others stay untouched.
+        """
+        for implementation in reversed(getattr(self.manager.hook, f"register_{kind}").get_hookimpls()):
+            plugin = self.get(implementation.plugin_name)
+            if plugin is None or plugin.state != "ready":
+                continue
+            provides = plugin.manifest.kernel.provides.get(kind) if plugin.manifest else None
+            if only is not None and provides is not None and only not in provides:
+                continue
+            registry.plugin = plugin.name
+            before = set(registry.names())
+            try:
+                implementation.function(registry)
+            except KernelError as error:
+                plugin.leave("broken", str(error))
+            except Exception as error:
+                plugin.leave("broken", f"register_{kind} raised {type(error).__name__}: {error}")
+            else:
+                undeclared = set(registry.names()) - before - set(provides or ())
+                if undeclared and plugin.manifest is not None and plugin.module:
+                    plugin.warnings.append(f"registers {', '.join(sorted(undeclared))}, which "
+                                           f"metadata.kernel.provides.{kind} does not name")
+            finally:
+                registry.plugin = "kernel"
+
+    def provider(self, kind: str, name: str) -> Plugin | None:
+        """The plugin whose manifest provides that name, whatever its state."""
+        for plugin in self.plugins:
+            if plugin.manifest and name in plugin.manifest.kernel.provides.get(kind, ()):
+                return plugin
+        return None
+
+
+def _deferred(plugin: Plugin, hook: str) -> Callable[..., Any]:
+    """A function with the hook's arguments that loads the plugin when it is first called."""
+    target: list[Callable[..., Any]] = []
+
+    def resolve() -> Callable[..., Any]:
+        function = getattr(load(plugin), hook)
+        takes = set(inspect.signature(function).parameters)
+        target.append(function if takes == set(_SPECS[hook]) else lambda *args: function(
+            **{k: v for k, v in zip(_SPECS[hook], args, strict=True) if k in takes}))
+        return target[0]
+
+    if hook.startswith("register_"):
+        def register_hook(register: Any) -> Any:
+            return (target[0] if target else resolve())(register)
+        return register_hook
+
+    def lifecycle_hook(event: Any, session: Any) -> Any:
+        return (target[0] if target else resolve())(event, session)
+    return lifecycle_hook
+
+
+def load(plugin: Plugin) -> Any:
+    """The plugin's module, imported once.
+
+    :raises LoadError: it cannot be imported or its hooks do not fit; the same error every time.
+    """
+    if plugin.loaded is None:
+        if plugin.failure is None:
+            try:
+                assert plugin.module is not None
+                module = import_module(plugin.module)
+                _check(plugin, module, implements=plugin.manifest.kernel.implements if plugin.manifest else [])
+                plugin.loaded = module
+                return module
+            except LoadError as error:
+                plugin.failure = error
+            except Exception as error:
+                plugin.failure = LoadError(plugin.name, f"cannot be imported: {type(error).__name__}: {error}",
+                                           context=f"module {plugin.module}", hint="kernel doctor shows all plugins")
+            plugin.errors.append(plugin.failure.message)
+        raise plugin.failure
+    return plugin.loaded
+
+
+def _check(plugin: Plugin, module: object, implements: list[str] | None) -> None:
+    """Compare the module's marked functions with the hookspecs and the manifest."""
+    marked = {name: f for name in dir(module)
+              if not name.startswith("__") and getattr(f := getattr(module, name), "kernel_impl", None) is not None}
+    for name, function in marked.items():
+        if name not in _SPECS:
+            raise LoadError(plugin.name, f"there is no hook {name!r}{_nearest(name)}", context=f"module {plugin.module}")
+        wrong = [a for a in inspect.signature(function).parameters if a not in _SPECS[name] and a != "self"]
+        if wrong:
+            raise LoadError(plugin.name, f"hook {name} has no argument {wrong[0]!r}; it may take {', '.join(_SPECS[name])}",
+                            context=f"module {plugin.module}")
+        annotation = inspect.signature(function).parameters.get("event")
+        expected = "".join(part.capitalize() for part in name.split("_"))
+        if annotation is not None and annotation.annotation is not inspect.Parameter.empty:
+            given = annotation.annotation
+            given = given if isinstance(given, str) else getattr(given, "__name__", str(given))
+            if given.strip("'\"").rsplit(".", 1)[-1] not in (expected, "Event", "Any"):
+                raise LoadError(plugin.name, f"hook {name} takes a {expected}, but its annotation says {given}",
+                                context=f"module {plugin.module}")
+    if implements is None:
+        return
+    undeclared, absent = set(marked) - set(implements), set(implements) - set(marked)
+    if undeclared or absent:
+        what = f"implements {min(undeclared)}, which its manifest does not name" if undeclared else \
+            f"does not implement {min(absent)}, which its manifest names"
+        raise LoadError(plugin.name, what, context=f"module {plugin.module}",
+                        hint=f"metadata.kernel.implements of {manifest.PLACE} must list its hooks")
+
+
+def _nearest(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, _SPECS, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,303 @@
+"""One conversation: its state, its history, what it costs, and who is told about it.
+
+The session owns all state; plugins keep theirs in ``session.plugin_state``, never in module globals.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import msgspec
+
+from kernel import events as e
+from kernel.dispatch import Outcome
+from kernel.events import Event
+from kernel.merge import NOTHING, Merged, merge
+from kernel.messages import Block, History, normalise
+from kernel.middleware import fold_model, fold_tool
+from kernel.models import ModelRequest, Response, Usage
+from kernel.output import Output, ResultMessage, SystemMessage
+from kernel.policy import PermissionCall, Verdict
+from kernel.prompt import instructions, system_blocks
+from kernel.stream import Assembler
+from kernel.tools import ReadState, State, Tool
+from kernel.transcript import Entry, Transcript
+
+if TYPE_CHECKING:
+    from kernel.harness import Harness
+
+CONTEXT_CAP = 10_000
+"""Characters of one text that a hook adds; longer ones go to a file (hooks contract, 11.4)."""
+PREVIEW = 2_000
+DEFAULT_MAX_TOKENS = 32_000
+
+Emit = Callable[[Output], None]
+Asker = Callable[[PermissionCall, Verdict, str], Awaitable[dict[str, Any]]]
+"""Asks a person or a program: (call, verdict, tool_use_id) -> ``{"behavior": "allow"|"deny", "updatedInput"?, "message"?,
+"interrupt"?, "updatedPermissions"?}``."""
+
+
+class Session:
+    """Opened by ``Harness.open``; not made by hand.
+
+    :param emit: called with every message for the front end, in order; must not block for long.
+    """
+
+    def __init__(self, harness: Harness, transcript: Transcript, emit: Emit) -> None:
+        self.harness = harness
+        self.options = harness.options
+        self.settings = harness.settings
+        self.plugins = harness.plugins
+        self.clock = harness.clock
+        self.transcript = transcript
+        self.id = transcript.session_id
+        self.project_root = str(self.options.cwd)
+        self.provider, self.model_info = harness.choose_model(transcript.restored.model)
+        self.state = State(cwd=str(self.options.cwd), model=self.model_info.id,
+                           permission_mode=harness.starting_mode(transcript.restored.permission_mode))
+        self.history = History()
+        self.read_files: dict[str, ReadState] = {}
+        self.plugin_state: dict[str, Any] = {}
+        self.environment: dict[str, str] = {}
+        """Variables that commands get on top of the process's own."""
+        self.prompt_id: str | None = None
+        self.agent_id: str | None = None
+        self.agent_type: str | None = None
+        self.effort = self.options.effort if self.model_info.effort else None
+        self.asker: Asker | None = None
+        self.interrupted = False
+        self.scope: anyio.CancelScope | None = None
+        self.partial: Assembler | None = None
+        """The answer that is being streamed; an interrupt keeps what it holds."""
+        self.asking = anyio.Lock()
+        self.pending: list[Block] = []
+        """Blocks that go to the model with the next user message (context of SessionStart hooks, instructions)."""
+        self.denials: list[dict[str, Any]] = []
+        self.turn_usage = Usage()
+        self.model_usage: dict[str, dict[str, Any]] = {}
+        self.cost_usd = 0.0
+        self.api_seconds = 0.0
+        self.title: str | None = transcript.restored.title or self.options.name
+        self._emit = emit
+        self._started = False
+        self._closed = False
+        self.policy = harness.open_policy(self)
+        self.offered: list[Tool] = []
+        self.tools: dict[str, Tool] = {}
+        self.definitions: list[dict[str, Any]] = []
+        self.system: list[Block] = []
+        middleware = list(harness.middleware)
+        self.call_model = fold_model(middleware, self.provider.stream)
+        self.run_tool = fold_tool(middleware, lambda tool, input, context: tool.call(input, context))
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+    async def start(self) -> None:
+        """Raise ``Setup`` and ``SessionStart``, fix the tools and the system prompt. Called by the first ``submit``."""
+        if self._started:
+            return
+        self._started = True
+        restored, changes = normalise(self.transcript.restored.messages)
+        self.history = History(restored)
+        for change in changes:
+            self.debug(f"history mended on resume: {change}")
+        self._offer_tools()
+        parts = list(self.harness.prompt_parts)
+        told = await instructions(self, parts)
+        if told and not len(self.history):
+            self.add_context(told)
+        if self.options.setup_trigger:
+            await self._hear(self.make(e.Setup, trigger=self.options.setup_trigger))
+        merged = await self._hear(self.make(e.SessionStart, source=self.transcript.source, model=self.model_info.id,
+                                            session_title=self.title))
+        self.title = merged.last.get("session_title", self.title)
+        self.system = await system_blocks(self, parts)
+        if self.transcript.restored.permission_mode != self.state.permission_mode:
+            self.transcript.set("permission-mode", self.state.permission_mode)
+
+    def _offer_tools(self) -> None:
+        wanted = self.options.tools
+        for tool in self.harness.tools:
+            if (wanted is None or tool.name in wanted) and self.policy.is_visible(tool) and tool.is_enabled(self):
+                self.offered.append(tool)
+                for name in (tool.name, *tool.aliases):
+                    self.tools.setdefault(name, tool)
+        self.definitions = [tool.definition() for tool in self.offered]
+
+    async def _hear(self, event: Event) -> Merged:
+        """Fire an event of the session's start; its contexts go ahead of the first prompt."""
+        merged = await self.fire(event)
+        for text in merged.contexts:
+            self.add_context(f"{event.hook_name} hook additional context: {self.cap(text.text)}")
+        return merged
+
+    async def submit(self, prompt: str | list[Block], *, uuid: str | None = None,
+                     origin: dict[str, Any] | None = None) -> ResultMessage:
+        """Run one prompt to its end. Exactly one result comes back, whatever happens."""
+        from kernel.loop import run
+
+        return await run(self, prompt, uuid=uuid, origin=origin)
+
+    def interrupt(self) -> None:
+        """Stop the stream or the running tools, not the session. May come before the first request."""
+        self.interrupted = True
+        if self.scope is not None:
+            self.scope.cancel()
+
+    async def close(self, reason: str = "other") -> None:
+        """Raise ``SessionEnd`` and let go of the transcript. May be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._started:
+            await self.fire(self.make(e.SessionEnd, reason=reason))
+        self.transcript.close()
+
+    # -- events ----------------------------------------------------------------------------------------------------------
+    def make(self, kind: type[Event], **fields: Any) -> Event:
+        """An event with the fields that every event of its kind carries (hooks contract, section 10)."""
+        if kind.carries_mode:
+            fields["permission_mode"] = self.state.permission_mode
+        if kind.carries_effort and self.effort:
+            fields["effort"] = {"level": self.effort}
+        if self.agent_id and "agent_id" not in fields:
+            fields["agent_id"] = self.agent_id
+        if self.agent_type and "agent_type" not in fields:
+            fields["agent_type"] = self.agent_type
+        return kind(session_id=self.id, transcript_path=self.transcript.path, cwd=self.state.cwd,
+                    prompt_id=self.prompt_id, **fields)
+
+    async def fire(self, event: Event) -> Merged:
+        """Fire an event, merge the answers, tell the person what is theirs to know."""
+        outcomes = await self.harness.dispatcher.fire(event, self)
+        if not outcomes:
+            return NOTHING
+        merged = merge(event, outcomes)
+        self.harness.trace(self, event, outcomes, merged)
+        self._announce(event, outcomes, merged)
+        return merged
+
+    def _announce(self, event: Event, outcomes: list[Outcome], merged: Merged) -> None:
+        for text in merged.failures:
+            self.notice(f"{event.hook_name} hook error: plugin '{text.source}': {text.text}", guard=True)
+        for text in merged.system_messages:
+            says = "\n".join(f"{event.hook_name} says: {line}" for line in self.cap(text.text).splitlines())
+            self.notice(says, level="warning")
+        for rewrite in (merged.updated_input, merged.updated_output):
+            if rewrite and rewrite.losers:
+                self.notice(f"{event.hook_name}: {rewrite.source} and {', '.join(rewrite.losers)} all replaced the same "
+                            f"value; the one of {rewrite.source} counts", level="warning")
+
+    # -- what the person and the program are told -----------------------------------------------------------------------
+    def emit(self, message: Output) -> None:
+        self._emit(message)
+
+    def say(self, subtype: str, **data: Any) -> None:
+        """Emit a ``system`` message."""
+        self._emit(SystemMessage(uuid=self.clock.new_id(), session_id=self.id, subtype=subtype, data=data))
+
+    def notice(self, text: str, *, level: str = "warning", guard: bool = False) -> None:
+        """Tell the person something. ``guard``: a guard does not work, which is announced in every output format."""
+        if guard:
+            self.harness.announce(text)
+        self.say("informational", content=text, level=level)
+
+    def debug(self, text: str) -> None:
+        """A line for the debug log."""
+        self.harness.debug(text)
+
+    # -- context -----------------------------------------------------------------------------------------------------------
+    def add_context(self, text: str) -> None:
+        """Text for the model, with its next user message."""
+        from kernel.messages import reminder
+
+        self.pending.append(reminder(text))
+
+    def cap(self, text: str) -> str:
+        """The text, or a preview and the path of a file that holds it (hooks contract, 11.4)."""
+        if len(text) <= CONTEXT_CAP:
+            return text
+        path = self.spill(self.clock.new_id(), text)
+        return f"{text[:PREVIEW]}\n... ({len(text)} characters in all; the whole text is in {path})"
+
+    def spill(self, name: str, text: str) -> str:
+        """Write a text beside the transcript and return the path."""
+        if self.transcript.path and self.options.persist:
+            folder = Path(self.transcript.path).with_suffix("") / "tool-results"
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        else:
+            from tempfile import mkdtemp
+
+            folder = Path(self.plugin_state.setdefault("kernel.spill", mkdtemp(prefix="kernel-")))
+        path = folder / f"{''.join(c if c.isalnum() or c in '-_' else '-' for c in name)}.txt"
+        path.write_text(text, "utf-8", "replace")
+        path.chmod(0o600)
+        return str(path)
+
+    def record(self, *entries: Entry) -> None:
+        """Keep entries in the transcript; durable when it returns."""
+        self.transcript.append(list(entries), cwd=self.state.cwd)
+
+    def context_entry(self, blocks: list[Block]) -> Entry:
+        """An entry for context that no person typed."""
+        return Entry(type="user", uuid=self.clock.new_id(), message={"role": "user", "content": blocks},
+                     extra={"isMeta": True})
+
+    # -- the model ------------------------------------------------------------------------------------------------------------
+    def request(self, **changes: Any) -> ModelRequest:
+        """The next request. Everything but the history is the same object from turn to turn."""
+        limit = os.environ.get("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "")
+        wanted = int(limit) if limit.isdigit() and int(limit) > 0 else DEFAULT_MAX_TOKENS
+        request = ModelRequest(model=self.model_info.id, max_tokens=min(wanted, self.model_info.max_output),
+                               system=self.system, tools=self.definitions, history=self.history,
+                               thinking=self._thinking(), effort=self.effort, betas=self.options.betas)
+        return msgspec.structs.replace(request, **changes) if changes else request
+
+    def _thinking(self) -> dict[str, Any] | None:
+        tokens = self.options.max_thinking_tokens
+        if tokens:
+            return {"type": "enabled", "budget_tokens": max(1024, tokens)}
+        return {"type": self.options.thinking} if self.options.thinking else None
+
+    def switch(self, model: str) -> None:
+        """Change the model for the requests to come. Thinking of another model is dropped: its signatures would be refused.
+
+        :raises UsageError: no provider serves the model.
+        """
+        provider, info = self.harness.provider_of(model)
+        if info.id != self.model_info.id:
+            self.history = History(normalise(self.history.messages, keep_thinking=False)[0])
+        self.provider, self.model_info = provider, info
+        self.call_model = fold_model(list(self.harness.middleware), provider.stream)
+        self.state = msgspec.structs.replace(self.state, model=info.id)
+
+    def set_mode(self, mode: str) -> None:
+        """Change the permission mode (permissions contract, 7.7).
+
+        :raises UsageError: the mode does not exist or is switched off.
+        """
+        self.state = msgspec.structs.replace(self.state, permission_mode=self.harness.checked_mode(mode))
+        self.transcript.set("permission-mode", self.state.permission_mode)
+        self.say("status", status=None, permissionMode=self.state.permission_mode)
+
+    def spend(self, response: Response) -> None:
+        """Count a response: usage of the turn, usage and cost of the process (loop contract, section 12)."""
+        info, usage = self.model_info, response.usage
+        cost = usage.cost(info.prices)
+        self.turn_usage.add(usage)
+        self.cost_usd += cost
+        mine = self.model_usage.setdefault(info.id, {
+            "inputTokens": 0, "outputTokens": 0, "cacheReadInputTokens": 0, "cacheCreationInputTokens": 0,
+            "webSearchRequests": 0, "costUSD": 0.0, "contextWindow": info.context_window,
+            "maxOutputTokens": info.max_output})
+        mine["inputTokens"] += usage.input_tokens
+        mine["outputTokens"] += usage.output_tokens
+        mine["cacheReadInputTokens"] += usage.cache_read_input_tokens
+        mine["cacheCreationInputTokens"] += usage.cache_creation_input_tokens
+        mine["webSearchRequests"] += usage.server_tool_use.get("web_search_requests", 0)
+        mine["costUSD"] += cost
+
+

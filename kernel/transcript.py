@@ -1,0 +1,98 @@
+"""The transcript protocol: where a conversation is kept (sessions contract, sections 2 to 4; decision D9).
+
+The kernel says what happened, in order; a store keeps it. The entry's form on disk is the store's business.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+from msgspec import Struct, field
+
+from kernel.messages import Block, Role
+
+if TYPE_CHECKING:
+    from kernel.options import Options
+    from kernel.settings import Settings
+
+SessionSource = Literal["startup", "resume", "fork"]
+
+
+class Entry(Struct, kw_only=True):
+    """One thing that happened. ``uuid`` is the one on the stream.
+
+    ``type`` is ``user``, ``assistant`` or ``system``; ``message`` is the API message of the first two. ``extra`` holds
+    further documented fields in their wire spelling (``toolUseResult``, ``isMeta``, ``subtype`` ...).
+    """
+
+    type: Literal["user", "assistant", "system"]
+    uuid: str
+    message: dict[str, Any] | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class Restored(Struct, kw_only=True):
+    """What a resumed conversation brings along: the active chain, as it was recorded."""
+
+    messages: list[tuple[Role, str | list[Block]]] = field(default_factory=list)
+    model: str | None = None
+    permission_mode: str | None = None
+    title: str | None = None
+
+
+@runtime_checkable
+class Transcript(Protocol):
+    """One conversation that is being written.
+
+    ``path`` is the transcript file, or the place where it would be (hooks are told the path in any case).
+    """
+
+    session_id: str
+    path: str
+    source: SessionSource
+    restored: Restored
+
+    def append(self, entries: list[Entry], *, cwd: str) -> None:
+        """Make the entries durable, in order, in one write; when this returns they survive a kill of the process.
+
+        A failure (disk full, no rights) is announced once and never ends the run.
+        """
+
+    def set(self, kind: str, value: str) -> None:
+        """Keep a fact about the session: ``permission-mode``, ``custom-title``, ``last-prompt`` ..."""
+
+    def close(self) -> None:
+        """Flush and release. May be called twice."""
+
+
+class TranscriptStore(Protocol):
+    """Registered by ``register_stores`` under ``name``; the setting ``kernel.store`` chooses, ``files`` is the default."""
+
+    name: str
+
+    def open(self, options: Options, settings: Settings) -> Transcript:
+        """Start, resume, continue or fork, as the options say.
+
+        :raises SessionError: the conversation does not exist, or the chosen id is taken.
+        """
+
+
+class MemoryTranscript:
+    """A conversation that is not kept: no store is loaded, or persistence is off."""
+
+    source: SessionSource = "startup"
+
+    def __init__(self, session_id: str, path: str = "") -> None:
+        self.session_id = session_id
+        self.path = path
+        self.restored = Restored()
+        self.entries: list[Entry] = []
+
+    def append(self, entries: list[Entry], *, cwd: str) -> None:
+        self.entries += entries
+
+    def set(self, kind: str, value: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

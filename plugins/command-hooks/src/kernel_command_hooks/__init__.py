@@ -1,0 +1,1 @@
+"""Hooks of settings and plugins as commands."""

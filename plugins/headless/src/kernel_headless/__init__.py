@@ -1,0 +1,1 @@
+"""Output as text, json and stream-json."""

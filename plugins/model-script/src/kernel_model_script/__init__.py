@@ -1,0 +1,1 @@
+"""A scripted model for demonstrations, tests and replay."""

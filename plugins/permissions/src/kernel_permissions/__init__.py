@@ -1,0 +1,1 @@
+"""Permission rules, modes and trust."""

@@ -1,0 +1,1 @@
+"""Read, Write, Edit, Glob and Grep."""

@@ -1,0 +1,1 @@
+"""Bash in the foreground and in the background."""
