@@ -83,7 +83,9 @@ async def run(session: Session, prompt: str | list[Block], *, uuid: str | None =
     except ModelError as error:
         leave = await _api_error(session, error)
     session.interrupted = False
-    return _result(session, turn, leave, uuid, origin)
+    message = make_result(session, turn, leave, uuid, origin)
+    session.emit(message)
+    return message
 
 
 async def _turns(session: Session, turn: Turn) -> None:
@@ -322,10 +324,11 @@ async def _api_error(session: Session, error: ModelError) -> Leave:
     return Leave("api_error", text=text, status=error.status, is_error=True)
 
 
-def _result(session: Session, turn: Turn, leave: Leave, uuid: str | None, origin: dict[str, Any] | None) -> ResultMessage:
+def make_result(session: Session, turn: Turn, leave: Leave, uuid: str | None, origin: dict[str, Any] | None) -> ResultMessage:
+    """The documented result message of an outcome."""
     success = leave.subtype == "success"
     text = leave.text if leave.text is not None else "".join(turn.texts)
-    message = ResultMessage(
+    return ResultMessage(
         uuid=session.clock.new_id(), session_id=session.id, subtype=leave.subtype, is_error=leave.is_error,
         duration_ms=round((session.clock.monotonic() - turn.began) * 1000),
         duration_api_ms=round((session.api_seconds - turn.api_began) * 1000), num_turns=max(turn.requests, 1),
@@ -334,8 +337,6 @@ def _result(session: Session, turn: Turn, leave: Leave, uuid: str | None, origin
         result=text if success else UNSET, errors=UNSET if success else list(leave.errors),
         api_error_status=leave.status if leave.terminal_reason == "api_error" else UNSET,
         deferred_tool_use=leave.more.get("deferred_tool_use", UNSET), origin=origin or UNSET, user_message_uuid=uuid or UNSET)
-    session.emit(message)
-    return message
 
 
 def _say_init(session: Session) -> None:

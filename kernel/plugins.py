@@ -247,6 +247,8 @@ class PluginSet:
             before = set(registry.names())
             try:
                 implementation.function(registry)
+            except LoadError:
+                pass  # said by load()
             except KernelError as error:
                 plugin.leave("broken", str(error))
             except Exception as error:
@@ -306,7 +308,7 @@ def load(plugin: Plugin) -> Any:
             except Exception as error:
                 plugin.failure = LoadError(plugin.name, f"cannot be imported: {type(error).__name__}: {error}",
                                            context=f"module {plugin.module}", hint="kernel doctor shows all plugins")
-            plugin.errors.append(plugin.failure.message)
+            plugin.leave("broken", f"{plugin.failure.context.partition(', ')[2]}: {plugin.failure.message}")
         raise plugin.failure
     return plugin.loaded
 

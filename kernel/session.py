@@ -82,6 +82,8 @@ class Session:
         self.cost_usd = 0.0
         self.api_seconds = 0.0
         self.title: str | None = transcript.restored.title or self.options.name
+        self.initial_message: str | None = None
+        """A first prompt that a SessionStart hook gave; front ends of print mode submit it before their own."""
         self._emit = emit
         self._started = False
         self._closed = False
@@ -114,6 +116,7 @@ class Session:
         merged = await self._hear(self.make(e.SessionStart, source=self.transcript.source, model=self.model_info.id,
                                             session_title=self.title))
         self.title = merged.last.get("session_title", self.title)
+        self.initial_message = merged.last.get("initial_user_message")
         self.system = await system_blocks(self, parts)
         if self.transcript.restored.permission_mode != self.state.permission_mode:
             self.transcript.set("permission-mode", self.state.permission_mode)
@@ -140,6 +143,13 @@ class Session:
         from kernel.loop import run
 
         return await run(self, prompt, uuid=uuid, origin=origin)
+
+    def blank_result(self, text: str) -> ResultMessage:
+        """The result of a prompt that was blank: nothing was asked (headless contract, 3.2)."""
+        from kernel.loop import Leave, Turn, make_result
+
+        self.turn_usage = Usage()
+        return make_result(self, Turn(self), Leave("completed", text=text), None, None)
 
     def interrupt(self) -> None:
         """Stop the stream or the running tools, not the session. May come before the first request."""

@@ -1,0 +1,7 @@
+"""``python -m kernel``."""
+
+import sys
+
+from kernel.cli import main
+
+sys.exit(main())

@@ -1,0 +1,75 @@
+"""The ``kernel`` command. ``--version`` and ``--help`` import nothing else; each command is imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from kernel import CONTRACT, __version__
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("kernel.cli.run", "run one prompt and exit; the same as -p"),
+    "plugins": ("kernel.cli.plugins", "list the plugins that were found, with their state"),
+    "doctor": ("kernel.cli.doctor", "say what works, what does not, and what to do"),
+}
+"""Name -> module and summary. The module has ``main(args) -> exit code``. Plugins add commands of their own."""
+
+ALIASES = {"plugin": "plugins"}
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the command line and return the exit code; the console script passes it on."""
+    args = sys.argv[1:] if args is None else args
+    first = args[0] if args else ""
+    if first in ("-v", "--version"):
+        print(f"{CONTRACT} (kernel {__version__})")
+        return 0
+    if first in ("-h", "--help"):
+        from kernel.cli.flags import help_text
+
+        print(help_text())
+        return 0
+    name = ALIASES.get(first, first)
+    if name in COMMANDS:
+        return _call(COMMANDS[name][0], args[1:] if name != "run" else ["-p", *args[1:]])
+    return _call("kernel.cli.run", args)
+
+
+def _call(module: str, args: list[str]) -> int:
+    """Call a command; an error that is meant for people is one line, anything else is ours and goes to a file."""
+    from kernel.errors import KernelError
+
+    try:
+        code = import_module(module).main(args)
+    except KernelError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        return _pipe_closed()
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        return _our_fault(error)
+    return int(code)
+
+
+def _pipe_closed() -> int:
+    """The reader of stdout is gone: no traceback, and nothing more is written when the interpreter ends."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 1
+
+
+def _our_fault(error: Exception) -> int:
+    import tempfile
+    import traceback
+
+    with tempfile.NamedTemporaryFile("w", prefix="kernel-crash-", suffix=".log", delete=False, encoding="utf-8") as log:
+        traceback.print_exception(error, file=log)
+    print(f"Error: an unexpected fault of kernel ({type(error).__name__}: {error}); details are in {log.name}", file=sys.stderr)
+    return 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""The flags of a run, as one table (headless contract, section 2): parser, help text and options all come from it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+Kind = Literal["switch", "value", "many", "maybe", "integer", "number"]
+
+
+class Flag(NamedTuple):
+    """``option``: field of ``Options``, or ``extra.NAME``. ``needs``: the plugin whose feature it is; a run without that
+    plugin refuses the flag instead of ignoring it. ``kind``: ``many`` takes several arguments, ``maybe`` one or none."""
+
+    names: str
+    kind: Kind
+    option: str
+    help: str
+    needs: str = ""
+
+
+FLAGS = (
+    Flag("-p --print", "switch", "print_mode", "run the prompt, print the answer, exit"),
+    Flag("--output-format", "value", "output_format", "text, json or stream-json"),
+    Flag("--input-format", "value", "input_format", "text or stream-json"),
+    Flag("--verbose", "switch", "verbose", "all messages; stream-json needs it"),
+    Flag("--include-partial-messages", "switch", "include_partial_messages", "the model's stream as it comes"),
+    Flag("--include-hook-events", "switch", "include_hook_events", "messages about every hook that runs"),
+    Flag("--replay-user-messages", "switch", "replay_user_messages", "repeat user messages read from stdin"),
+    Flag("--model", "value", "model", "alias, id, or provider:model"),
+    Flag("--max-turns", "integer", "max_turns", "end after that many turns with tool calls"),
+    Flag("--max-budget-usd", "number", "max_budget_usd", "end when that many dollars are spent"),
+    Flag("--effort", "value", "effort", "low, medium, high, xhigh or max"),
+    Flag("--thinking", "value", "thinking", "adaptive or disabled"),
+    Flag("--max-thinking-tokens", "integer", "max_thinking_tokens", "fixed thinking budget"),
+    Flag("--betas", "value", "betas", "comma list of beta features"),
+    Flag("--system-prompt", "value", "system_prompt", "replace the system prompt; empty for none"),
+    Flag("--system-prompt-file", "value", "extra.system_prompt_file", "the same from a file"),
+    Flag("--append-system-prompt", "value", "append_system_prompt", "add to the system prompt"),
+    Flag("--append-system-prompt-file", "value", "extra.append_system_prompt_file", "the same from a file"),
+    Flag("--tools", "value", "tools", "the tools that exist: names, 'default', or empty for none"),
+    Flag("--allowedTools --allowed-tools", "many", "allowed_tools", "allow rules of this run"),
+    Flag("--disallowedTools --disallowed-tools", "many", "disallowed_tools", "deny rules of this run"),
+    Flag("--permission-mode", "value", "permission_mode", "default, acceptEdits, plan, dontAsk or bypassPermissions"),
+    Flag("--dangerously-skip-permissions", "switch", "extra.skip_permissions", "the same as bypassPermissions"),
+    Flag("--allow-dangerously-skip-permissions", "switch", "allow_bypass", "make bypassPermissions reachable later"),
+    Flag("--permission-prompt-tool", "value", "extra.permission_prompt_tool", "who answers permission questions", "control"),
+    Flag("--add-dir", "many", "add_dirs", "further working directories"),
+    Flag("-c --continue", "switch", "continue_session", "go on with the latest session of this folder"),
+    Flag("-r --resume", "maybe", "resume", "go on with a session, by id or name"),
+    Flag("--fork-session", "switch", "fork_session", "with resume or continue: go on in a copy"),
+    Flag("--session-id", "value", "session_id", "the id of the new session (a UUID)"),
+    Flag("--resume-session-at", "value", "resume_at", "resume up to that entry only"),
+    Flag("--no-session-persistence", "switch", "extra.no_persistence", "write no transcript"),
+    Flag("-n --name", "value", "name", "a name for the session"),
+    Flag("--settings", "value", "settings", "one more settings file, or JSON text"),
+    Flag("--setting-sources", "value", "setting_sources", "which of user,project,local to read"),
+    Flag("--plugin-dir", "many", "plugin_dirs", "a plugin folder for this run"),
+    Flag("--block", "many", "block", "plugins to leave out"),
+    Flag("--init", "switch", "extra.init", "raise Setup(init) first"),
+    Flag("--init-only", "switch", "extra.init_only", "raise Setup and SessionStart, then exit"),
+    Flag("--maintenance", "switch", "extra.maintenance", "raise Setup(maintenance) first"),
+    Flag("--debug", "value", "extra.debug", "debug log on stderr; --debug=FILTER"),
+    Flag("--debug-file", "value", "extra.debug_file", "debug log to a file"),
+    Flag("--fallback-model", "value", "extra.fallback_model", "models to use when the first is overloaded", "fallback"),
+    Flag("--json-schema", "value", "extra.json_schema", "structured output", "structured-output"),
+    Flag("--mcp-config", "many", "extra.mcp_config", "MCP servers", "mcp"),
+    Flag("--strict-mcp-config", "switch", "extra.strict_mcp_config", "only the servers of --mcp-config", "mcp"),
+    Flag("--agents", "value", "extra.agents", "subagents as JSON", "subagents"),
+    Flag("--agent", "value", "extra.agent", "run as that agent", "subagents"),
+    Flag("--forward-subagent-text", "switch", "extra.forward_subagent_text", "also show what subagents say", "subagents"),
+    Flag("--session-mirror", "switch", "extra.session_mirror", "mirror the transcript to the host", "control"),
+    Flag("--disable-slash-commands", "switch", "extra.disable_slash_commands", "no skills and commands"),
+)
+
+
+def parser() -> Any:
+    """An ``argparse`` parser whose errors are ``UsageError``."""
+    import argparse
+
+    from kernel.errors import UsageError
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> Any:
+            raise UsageError(message, hint="kernel --help lists the flags")
+
+    made = Parser(prog="kernel", add_help=False, allow_abbrev=False)
+    for flag in FLAGS:
+        how: dict[str, Any] = {
+            "switch": {"action": "store_true"}, "value": {}, "integer": {"type": int}, "number": {"type": float},
+            "many": {"nargs": "+", "action": "extend"}, "maybe": {"nargs": "?", "const": ""}}[flag.kind]
+        made.add_argument(*flag.names.split(), dest=flag.option, default=None, **how)
+    return made
+
+
+def help_text() -> str:
+    from kernel.cli import COMMANDS
+
+    lines = ["kernel: a plugin-first harness for language models", "",
+             "usage: kernel -p PROMPT [flags]     (or: ... | kernel -p)", "       kernel COMMAND [arguments]", "", "commands:"]
+    lines += [f"  {name:<12} {summary}" for name, (_, summary) in COMMANDS.items()]
+    lines += ["", "flags:"]
+    for flag in FLAGS:
+        value = {"switch": "", "many": " X [X ...]", "maybe": " [X]"}.get(flag.kind, " X")
+        names = ", ".join(flag.names.split()) + value
+        needs = f" (plugin {flag.needs})" if flag.needs else ""
+        lines.append(f"  {names:<42} {flag.help}{needs}")
+    lines += ["", "  -v, --version                              the contract's version and kernel's own",
+              "", "Documentation: docs/index.md of the project."]
+    return "\n".join(lines)

@@ -1,0 +1,70 @@
+"""``kernel plugins list``: what was found, read from manifests; no plugin code runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kernel.harness import Harness
+from kernel.options import Options
+
+app = typer.Typer(name="kernel plugins", help="The plugins of this harness.", no_args_is_help=True, add_completion=False)
+
+
+@app.callback()
+def root() -> None:
+    """The plugins of this harness."""
+
+
+@app.command("list")
+def list_plugins(
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON array")] = False,
+    plugin_dir: Annotated[list[Path] | None, typer.Option("--plugin-dir", help="a plugin folder for this run")] = None,
+    block: Annotated[list[str] | None, typer.Option("--block", help="plugins to leave out")] = None,
+) -> None:
+    """Every plugin with its version, state and what it brings. Exit code 1 where one is broken."""
+    harness = Harness(Options(plugin_dirs=plugin_dir or [], block=block or []))
+    rows = [row(plugin) for plugin in harness.plugins]
+    if as_json:
+        print(json.dumps(rows, indent=1))
+    elif not rows:
+        print("No plugins are installed. The default set comes with: pip install -r requirements.txt")
+    else:
+        width = max(len(r["name"]) for r in rows)
+        for r in rows:
+            brings = ", ".join(f"{kind}: {' '.join(names)}" for kind, names in r["provides"].items())
+            print(f"{r['name']:<{width}}  {r['version']:<9} {r['state']:<8} {brings or ('hooks' if r['hooks'] else r['source'])}")
+            for problem in [*r["errors"], *r["warnings"]]:
+                print(f"{'':<{width}}  - {problem}")
+    raise typer.Exit(1 if any(r["state"] == "broken" for r in rows) else 0)
+
+
+def row(plugin: Any) -> dict[str, Any]:
+    """One plugin as plain data."""
+    part = plugin.manifest.kernel if plugin.manifest else None
+    return {"name": plugin.name, "version": plugin.version, "state": plugin.state, "source": plugin.source,
+            "path": str(plugin.root), "description": plugin.manifest.description if plugin.manifest else None,
+            "hooks": part.implements if part else [], "provides": part.provides if part else {},
+            "capabilities": part.capabilities if part else {}, "errors": plugin.errors, "warnings": plugin.warnings}
+
+
+def main(args: list[str]) -> int:
+    return call(app, args)
+
+
+def call(app: typer.Typer, args: list[str]) -> int:
+    """Run a typer application and return its exit code (0 fine, 1 found problems, 2 wrong usage)."""
+    try:
+        result = app(args, prog_name=app.info.name, standalone_mode=False)
+    except typer.Exit as end:
+        return int(end.exit_code)
+    except Exception as error:
+        show = getattr(error, "show", None)
+        if show is None:
+            raise
+        show()
+        return int(getattr(error, "exit_code", 2))
+    return int(result or 0)

@@ -1,0 +1,175 @@
+"""``kernel -p``: flags -> options -> harness -> front end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from kernel.cli.flags import FLAGS, parser
+from kernel.errors import UsageError
+from kernel.harness import Harness
+from kernel.options import Options
+
+FORMATS = {"output_format": ("text", "json", "stream-json"), "input_format": ("text", "stream-json")}
+EFFORTS = ("low", "medium", "high", "xhigh", "max")
+
+
+def main(args: list[str]) -> int:
+    options = parse(args)
+    harness = Harness(options)
+    _require_plugins(harness, args)
+    _debug_log(harness)
+    name = options.front_end or (options.output_format if options.print_mode else "terminal")
+    front_end = harness.one("front_ends", name)
+    if front_end is None:
+        if name == "terminal":
+            from kernel.cli.flags import help_text
+
+            print(help_text())
+            return 0
+        plugin = harness.plugins.provider("front_ends", name)
+        why = f"the plugin {plugin.name!r} is {plugin.state}: {'; '.join(plugin.errors)}" if plugin else "install kernel-headless"
+        raise UsageError(f"no plugin provides the front end {name!r}", hint=why)
+    import anyio
+
+    return int(anyio.run(front_end.run, harness))
+
+
+def parse(args: list[str]) -> Options:
+    """Options from the command line.
+
+    :raises UsageError: an unknown flag, a value that does not fit, flags that exclude each other.
+    """
+    args = ["--debug=" if a == "--debug" else a for a in args]
+    known, rest = parser().parse_known_args(args)
+    words = _words(rest, args)
+    given = {k: v for k, v in vars(known).items() if v is not None}
+    extra = {k.removeprefix("extra."): v for k, v in given.items() if k.startswith("extra.")}
+    fields: dict[str, Any] = {k: v for k, v in given.items() if not k.startswith("extra.")}
+    fields["prompt"] = words[0] if words else None
+    print_mode = bool(given.get("print_mode")) or not sys.stdout.isatty() or not sys.stdin.isatty()
+    fields["print_mode"] = print_mode
+    if words and not given.get("print_mode"):
+        _no_mistyped_command(words[0])
+    _convert(fields, extra)
+    _check(fields, extra, print_mode)
+    return Options(**fields, extra=extra)
+
+
+def _words(rest: list[str], args: list[str]) -> list[str]:
+    behind = args[args.index("--") + 1:] if "--" in args else []
+    unknown = [a for a in rest if a.startswith("-") and a not in behind and a != "-"]
+    if unknown:
+        from difflib import get_close_matches
+
+        near = get_close_matches(unknown[0].split("=")[0], [n for f in FLAGS for n in f.names.split()], n=1)
+        hint = f"did you mean {near[0]}?" if near else "kernel --help lists the flags"
+        raise UsageError(f"unknown flag {unknown[0]}", hint=hint)
+    words = [a for a in rest if a != "--"]
+    if len(words) > 1:
+        raise UsageError(f"more than one prompt: {words[0][:40]!r} and {words[1][:40]!r}", hint="put the prompt in quotes")
+    return words
+
+
+def _no_mistyped_command(word: str) -> None:
+    from difflib import get_close_matches
+
+    from kernel.cli import COMMANDS
+
+    near = get_close_matches(word, COMMANDS, n=1, cutoff=0.75)
+    if near and " " not in word:
+        raise UsageError(f"unknown command {word!r}", hint=f"did you mean 'kernel {near[0]}'? A prompt needs -p")
+
+
+def _convert(fields: dict[str, Any], extra: dict[str, Any]) -> None:
+    for name, file in (("system_prompt", "system_prompt_file"), ("append_system_prompt", "append_system_prompt_file")):
+        if file in extra:
+            if name in fields:
+                raise UsageError(f"--{name.replace('_', '-')} and --{file.replace('_', '-')} exclude each other")
+            path = Path(extra.pop(file))
+            try:
+                fields[name] = path.read_text("utf-8", "replace")
+            except OSError as error:
+                raise UsageError(f"--{file.replace('_', '-')} {path}: {error.strerror}") from None
+    if "tools" in fields:
+        names = [n.strip() for n in fields["tools"].split(",") if n.strip()]
+        fields["tools"] = None if names == ["default"] else names
+    if "betas" in fields:
+        fields["betas"] = [b.strip() for b in fields["betas"].split(",") if b.strip()]
+    if "setting_sources" in fields:
+        fields["setting_sources"] = tuple(s.strip() for s in fields["setting_sources"].split(",") if s.strip())
+    for name in ("add_dirs", "plugin_dirs"):
+        if name in fields:
+            fields[name] = [Path(p).expanduser().absolute() for p in fields[name]]
+    if extra.pop("skip_permissions", None):
+        fields["permission_mode"] = "bypassPermissions"
+    if extra.pop("no_persistence", None) or os.environ.get("CLAUDE_CODE_SKIP_PROMPT_HISTORY"):
+        fields["persist"] = False
+    for switch, trigger in (("init", "init"), ("init_only", "init"), ("maintenance", "maintenance")):
+        if extra.get(switch):
+            fields["setup_trigger"] = trigger
+    turns = os.environ.get("CLAUDE_CODE_MAX_TURNS", "")
+    if "max_turns" not in fields and turns.isdigit() and int(turns):
+        fields["max_turns"] = int(turns)
+    effort = os.environ.get("CLAUDE_CODE_EFFORT_LEVEL")
+    if effort in EFFORTS:
+        fields["effort"] = effort
+
+
+def _check(fields: dict[str, Any], extra: dict[str, Any], print_mode: bool) -> None:
+    for name, allowed in FORMATS.items():
+        if fields.get(name, allowed[0]) not in allowed:
+            raise UsageError(f"--{name.replace('_', '-')} {fields[name]}: expected one of {', '.join(allowed)}")
+    if fields.get("effort") is not None and fields["effort"] not in EFFORTS:
+        raise UsageError(f"--effort {fields['effort']}: expected one of {', '.join(EFFORTS)}")
+    if fields.get("max_turns") is not None and fields["max_turns"] < 1:
+        raise UsageError("--max-turns must be a positive integer")
+    if fields.get("max_budget_usd") is not None and fields["max_budget_usd"] <= 0:
+        raise UsageError("--max-budget-usd must be a positive number")
+    for source in fields.get("setting_sources", ()):
+        if source not in ("user", "project", "local"):
+            raise UsageError(f"--setting-sources: unknown source {source!r}", hint="user, project, local")
+    for flag, name in (("--add-dir", "add_dirs"), ("--plugin-dir", "plugin_dirs")):
+        for path in fields.get(name, ()):
+            if not path.is_dir():
+                raise UsageError(f"{flag} {path}: is no directory")
+    if print_mode and fields.get("output_format") == "stream-json" and not fields.get("verbose"):
+        raise UsageError("When using --print, --output-format=stream-json requires --verbose")
+    streaming = fields.get("output_format") == "stream-json"
+    for name in ("include_partial_messages", "include_hook_events"):
+        if fields.get(name) and not streaming:
+            raise UsageError(f"--{name.replace('_', '-')} needs --output-format stream-json")
+    if fields.get("replay_user_messages") and not (streaming and fields.get("input_format") == "stream-json"):
+        raise UsageError("--replay-user-messages needs --input-format and --output-format stream-json")
+    if fields.get("resume") == "":
+        raise UsageError("--resume needs a session id or name in print mode")
+    if fields.get("fork_session") and not (fields.get("resume") or fields.get("continue_session")):
+        raise UsageError("--fork-session needs --resume or --continue")
+
+
+def _require_plugins(harness: Harness, args: list[str]) -> None:
+    """A flag whose plugin is not there is refused: a switch without effect would be a silent lie."""
+    typed = {a.split("=", 1)[0] for a in args}
+    for flag in FLAGS:
+        if flag.needs and typed.intersection(flag.names.split()):
+            plugin = harness.plugins.get(flag.needs)
+            if plugin is None or plugin.state != "ready":
+                state = "not installed" if plugin is None else plugin.state
+                raise UsageError(f"{flag.names.split()[0]} needs the plugin {flag.needs!r}, which is {state}")
+    if harness.settings.managed("disableSideloadFlags") is True:
+        refused = typed & {"--plugin-dir", "--agents", "--mcp-config"}
+        if refused:
+            raise UsageError(f"{min(refused)} is switched off by managed settings (disableSideloadFlags)")
+
+
+def _debug_log(harness: Harness) -> None:
+    extra = harness.options.extra
+    if "debug_file" in extra:
+        log = open(extra["debug_file"], "a", encoding="utf-8", errors="replace", buffering=1)  # noqa: SIM115  # lives as long as the run
+        harness.debug_sink = lambda text: print(text, file=log)
+    elif "debug" in extra:
+        harness.debug_sink = lambda text: print(f"[debug] {text}", file=sys.stderr)
+
+

@@ -1,0 +1,141 @@
+"""Print mode: prompts in, one format out, an exit code (headless contract, sections 3, 4 and 9)."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import anyio.abc
+
+from kernel import Block, Harness, ResultMessage, Session, SystemMessage, UsageError, UserMessage
+from kernel_headless.reading import NO_PROMPT, stream_messages, text_prompt
+from kernel_headless.writers import Writer
+
+TERMINATED = 143
+INTERRUPTED = 130
+BLANK_PROMPT = "The prompt was blank, so the model was not asked."
+
+
+class Headless:
+    """One front end per output format."""
+
+    def __init__(self, writer: type[Writer]) -> None:
+        self.name = writer.name
+        self._writer = writer
+
+    async def run(self, harness: Harness) -> int:
+        return await Run(harness, self._writer(harness.options.verbose)).to_end()
+
+
+class Run:
+    """One process from the first prompt to the exit code."""
+
+    def __init__(self, harness: Harness, writer: Writer) -> None:
+        self.harness = harness
+        self.options = harness.options
+        self.writer = writer
+        self.code = 0
+        self._terminated = False
+
+    async def to_end(self) -> int:
+        streaming = self.options.input_format == "stream-json"
+        prompt = None if streaming else text_prompt(self.options.prompt)
+        for text in self.harness.announced:
+            self.writer.announce(text)
+        self.harness.listeners.append(self.writer.announce)
+        session = self.harness.open(self.writer.take)
+        failure: Exception | None = None
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(self._watch_signals, session, tasks.cancel_scope)
+            try:
+                await self._work(session, prompt, streaming)
+            except Exception as error:  # raised below, outside the group, which would wrap it
+                failure = error
+            tasks.cancel_scope.cancel()
+        await session.close()
+        if failure is not None:
+            raise failure
+        return TERMINATED if self._terminated else self.code
+
+    async def _work(self, session: Session, prompt: str | None, streaming: bool) -> None:
+        await session.start()
+        if self.options.extra.get("init_only"):
+            return
+        if session.initial_message:
+            self._judge(await session.submit(session.initial_message))
+        elif not streaming and prompt is None:
+            raise UsageError(NO_PROMPT)
+        if streaming:
+            async for content, more in self._user_messages(session):
+                await self._turn(session, content, more)
+        elif prompt is not None:
+            self._judge(await session.submit(prompt))
+        await session.close()
+        self.writer.finish()
+
+    def _judge(self, result: ResultMessage) -> None:
+        self.code = 1 if result.is_error else 0
+
+    # -- stream input ---------------------------------------------------------------------------------------------------
+    async def _user_messages(self, session: Session) -> AsyncIterator[tuple[str | list[Block], dict[str, Any]]]:
+        """Each user message of stdin; ids that were seen before are skipped, unknown types are ignored."""
+        seen: set[str] = set()
+        held: list[Block] = []
+        async for value in stream_messages():
+            if value.get("type") != "user":
+                session.debug(f"stdin: a message of type {value.get('type')!r} is ignored")
+                continue
+            content = (value.get("message") or {}).get("content") if isinstance(value.get("message"), dict) else None
+            uuid = value.get("uuid")
+            if not isinstance(content, str | list) or (isinstance(uuid, str) and uuid in seen):
+                continue
+            if isinstance(uuid, str):
+                seen.add(uuid)
+            if value.get("shouldQuery") is False:
+                held += _blocks(content)
+                continue
+            if held:
+                content, held = [*held, *_blocks(content)], []
+            yield content, value
+
+    async def _turn(self, session: Session, content: str | list[Block], more: dict[str, Any]) -> None:
+        uuid = more.get("uuid") if isinstance(more.get("uuid"), str) else None
+        if self.options.replay_user_messages:
+            session.emit(UserMessage(uuid=uuid or session.clock.new_id(), session_id=session.id, is_replay=True,
+                                     message={"role": "user", "content": content}, parent_tool_use_id=None))
+        if not any(b.get("type") != "text" or str(b.get("text", "")).strip() for b in _blocks(content)):
+            session.emit(SystemMessage(uuid=session.clock.new_id(), session_id=session.id, subtype="informational",
+                                       data={"content": BLANK_PROMPT, "level": "info"}))
+            session.emit(session.blank_result(BLANK_PROMPT))
+            return
+        origin = more.get("origin") if isinstance(more.get("origin"), dict) else None
+        if origin is None and more.get("isSynthetic"):
+            origin = {"kind": "unclassified"}
+        self._judge(await session.submit(content, uuid=uuid, origin=origin))
+
+    # -- signals ----------------------------------------------------------------------------------------------------------
+    async def _watch_signals(self, session: Session, scope: anyio.CancelScope, *,
+                             task_status: anyio.abc.TaskStatus[None]) -> None:
+        """SIGINT ends the turn, a second one the process; SIGTERM ends commands and raises SessionEnd only."""
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
+            interrupts = 0
+            async for number in signals:
+                if number == signal.SIGTERM:
+                    self._terminated = True
+                    scope.cancel()
+                    return
+                interrupts += 1
+                if interrupts > 1:
+                    sys.stderr.write("Interrupted twice.\n")
+                    self.code = INTERRUPTED
+                    scope.cancel()
+                    return
+                session.interrupt()
+
+
+def _blocks(content: str | list[Block]) -> list[Block]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else [b for b in content if isinstance(b, dict)]

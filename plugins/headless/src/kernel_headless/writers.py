@@ -1,0 +1,100 @@
+"""The three output formats (headless contract, section 4). stdout holds protocol bytes only; the rest goes to stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from kernel import Output, ResultMessage, SystemMessage, encode_output
+
+
+class Writer:
+    """Takes every message of a run in order. ``name`` is the value of ``--output-format``."""
+
+    name: str
+
+    def __init__(self, verbose: bool) -> None:
+        self.verbose = verbose
+        self.result: ResultMessage | None = None
+
+    def take(self, message: Output) -> None:
+        if isinstance(message, ResultMessage):
+            self.result = message
+
+    def finish(self) -> None:
+        """The run is over; write what is still held back."""
+
+    def write(self, data: bytes) -> None:
+        """All bytes, whatever a pipe takes at once; a closed pipe raises ``BrokenPipeError``."""
+        view = memoryview(data)
+        while view:
+            view = view[os.write(1, view):]
+
+    def announce(self, text: str) -> None:
+        """Something that a person must see, in every format."""
+        print(f"Warning: {text}", file=sys.stderr, flush=True)
+
+
+class TextWriter(Writer):
+    """The final text and one newline."""
+
+    name = "text"
+
+    def __init__(self, verbose: bool) -> None:
+        super().__init__(verbose)
+        self._said: set[str] = set()
+
+    def take(self, message: Output) -> None:
+        super().take(message)
+        if isinstance(message, SystemMessage) and message.subtype == "informational":
+            text = str(message.data.get("content", ""))
+            if message.data.get("level") == "warning" and text not in self._said:
+                self._said.add(text)
+                print(f"Warning: {text}", file=sys.stderr, flush=True)
+
+    def announce(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            super().announce(text)
+
+    def finish(self) -> None:
+        if self.result is not None:
+            self.write((final_text(self.result) + "\n").encode("utf-8", "replace"))
+
+
+class JsonWriter(Writer):
+    """The result as one object; with ``--verbose`` an array of all messages."""
+
+    name = "json"
+
+    def __init__(self, verbose: bool) -> None:
+        super().__init__(verbose)
+        self._messages: list[bytes] = []
+
+    def take(self, message: Output) -> None:
+        super().take(message)
+        if self.verbose:
+            self._messages.append(encode_output(message))
+
+    def finish(self) -> None:
+        if self.verbose:
+            self.write(b"[" + b",".join(self._messages) + b"]\n")
+        elif self.result is not None:
+            self.write(encode_output(self.result) + b"\n")
+
+
+class StreamWriter(Writer):
+    """One JSON object per line, written as it happens."""
+
+    name = "stream-json"
+
+    def take(self, message: Output) -> None:
+        super().take(message)
+        self.write(encode_output(message) + b"\n")
+
+
+def final_text(result: ResultMessage) -> str:
+    """What a person reads: the answer, or what went wrong."""
+    if isinstance(result.result, str):
+        return result.result
+    return "\n".join(result.errors) if isinstance(result.errors, list) else result.subtype
