@@ -73,6 +73,11 @@ FLAGS = (
 )
 
 
+_HOW: dict[str, dict[str, Any]] = {
+    "switch": {"action": "store_true"}, "value": {}, "integer": {"type": int}, "number": {"type": float},
+    "many": {"nargs": "+", "action": "extend"}, "maybe": {"nargs": "?", "const": ""}}
+
+
 def parser() -> Any:
     """An ``argparse`` parser whose errors are ``UsageError``."""
     import argparse
@@ -85,9 +90,7 @@ def parser() -> Any:
 
     made = Parser(prog="kernel", add_help=False, allow_abbrev=False)
     for flag in FLAGS:
-        how: dict[str, Any] = {
-            "switch": {"action": "store_true"}, "value": {}, "integer": {"type": int}, "number": {"type": float},
-            "many": {"nargs": "+", "action": "extend"}, "maybe": {"nargs": "?", "const": ""}}[flag.kind]
+        how = _HOW[flag.kind]
         made.add_argument(*flag.names.split(), dest=flag.option, default=None, **how)
     return made
 
