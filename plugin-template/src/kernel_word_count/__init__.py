@@ -1,0 +1,1 @@
+"""Count words; keep secrets out of files."""
