@@ -1,0 +1,142 @@
+"""The house rules, held by reading the source: who imports whom, what is public, how long a file may be."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import kernel
+from kernel.manifest import read
+
+ROOT = Path(__file__).parent.parent
+KERNEL = ROOT / "kernel"
+PLUGINS = sorted(p for p in (ROOT / "plugins").iterdir() if (p / "pyproject.toml").exists())
+MAX_LINES = 430
+
+
+def imports(path: Path, *, lazy: bool = True) -> set[str]:
+    """Modules that a file imports, lazy and typing ones counted."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {a.name for a in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {node.module} | {f"{node.module}.{a.name}" for a in node.names}
+    return found
+
+
+def kernel_modules() -> dict[str, set[str]]:
+    """Module -> the kernel modules it imports when it is imported (not lazily, not for types)."""
+    graph: dict[str, set[str]] = {}
+    for path in KERNEL.rglob("*.py"):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        tree = ast.parse(path.read_text("utf-8"))
+        eager: set[str] = set()
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("kernel"):
+                eager |= {f"kernel.{a.name}" for a in node.names} if node.module == "kernel" else {node.module}
+        graph[name] = eager
+    return {k: {m for m in v if m in graph} for k, v in graph.items()}
+
+
+def test_no_import_cycle_in_the_kernel() -> None:
+    graph = kernel_modules()
+    done: set[str] = set()
+
+    def walk(module: str, way: tuple[str, ...]) -> None:
+        assert module not in way, " -> ".join((*way, module))
+        if module in done:
+            return
+        for other in graph[module]:
+            walk(other, (*way, module))
+        done.add(module)
+
+    for module in graph:
+        walk(module, ())
+
+
+@pytest.mark.parametrize("path", sorted(KERNEL.rglob("*.py")), ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_the_kernel_imports_no_plugin(path: Path) -> None:
+    packages = {f"kernel_{p.name.replace('-', '_')}" for p in PLUGINS}
+    assert not {m.split(".")[0] for m in imports(path)} & packages
+
+
+def test_nothing_but_the_command_line_imports_the_command_line() -> None:
+    for path in KERNEL.glob("*.py"):
+        if path.name != "__main__.py":
+            assert not any(m.startswith("kernel.cli") for m in imports(path)), path.name
+
+
+@pytest.mark.parametrize("plugin", PLUGINS, ids=lambda p: p.name)
+def test_a_plugin_imports_public_names_its_dependencies_and_itself(plugin: Path) -> None:
+    import tomllib
+
+    project = tomllib.loads((plugin / "pyproject.toml").read_text())["project"]
+    declared = {re.split(r"[<>=!~\[; ]", d)[0].replace("-", "_").lower() for d in project["dependencies"]}
+    declared |= {{"pyyaml": "yaml"}.get(d, d) for d in declared}
+    package = f"kernel_{plugin.name.replace('-', '_')}"
+    for path in (plugin / "src").rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module == "kernel":
+                strange = {a.name for a in node.names} - set(kernel.__all__)
+                assert not strange, f"{path}: {strange} is not public"
+        for module in imports(path):
+            top = module.split(".")[0]
+            if top == "kernel":
+                assert module == "kernel" or module.removeprefix("kernel.") in kernel.__all__, f"{path} imports {module}"
+            else:
+                assert top in sys.stdlib_module_names or top == package or top.lower() in declared, \
+                    f"{path} imports {module}, which pyproject.toml does not declare"
+
+
+@pytest.mark.parametrize("plugin", PLUGINS, ids=lambda p: p.name)
+def test_manifest_and_distribution_agree(plugin: Path) -> None:
+    import tomllib
+
+    project = tomllib.loads((plugin / "pyproject.toml").read_text())["project"]
+    got = read(plugin)
+    assert got.errors == [] and got.warnings == []
+    assert got.manifest is not None
+    assert got.manifest.name == plugin.name == project["name"].removeprefix("kernel-")
+    assert got.manifest.version == project["version"]
+    assert got.manifest.name in project["entry-points"]["kernel.plugins"]
+    assert (plugin / "README.md").stat().st_size > 200, "the README says what it registers, reads and answers"
+
+
+def test_requirements_name_every_plugin() -> None:
+    lines = (ROOT / "requirements-dev.txt").read_text().splitlines()
+    assert [line.removeprefix("-e ./plugins/") for line in lines if "plugins/" in line] == [p.name for p in PLUGINS]
+    default = (ROOT / "requirements.txt").read_text().splitlines()
+    assert set(default) - {"-e ."} <= set(lines)
+
+
+def test_public_names_are_what_is_exported() -> None:
+    for name in kernel.__all__:
+        assert getattr(kernel, name) is not None
+    assert kernel.__all__[2:] == sorted(kernel.__all__[2:])
+    tree = ast.parse((KERNEL / "__init__.py").read_text())
+    typed = {a.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kernel.")
+             for a in node.names}
+    assert typed == set(kernel.__all__) - {"CONTRACT", "__version__"}, "type checkers and programs must see the same names"
+
+
+def test_no_file_is_too_long() -> None:
+    long = {p.relative_to(ROOT).as_posix(): n for base in (KERNEL, ROOT / "plugins") for p in base.rglob("*.py")
+            if "/tests/" not in p.as_posix() and (n := len(p.read_text("utf-8").splitlines())) > MAX_LINES}
+    assert not long, f"over {MAX_LINES} lines: {long}"
+
+
+def test_no_shell_true_no_unsafe_yaml_no_pickle() -> None:
+    for base in (KERNEL, ROOT / "plugins"):
+        for path in base.rglob("*.py"):
+            if "/tests/" in path.as_posix():
+                continue
+            source = path.read_text("utf-8")
+            assert "shell=True" not in source, path
+            assert not re.search(r"\byaml\.(load|full_load|unsafe_load)\(", source), path
+            assert not re.search(r"^\s*(import|from) pickle", source, re.MULTILINE), path
