@@ -42,7 +42,7 @@ class Dispatcher:
     def __init__(self, manager: pluggy.PluginManager, deadline: float = DEADLINE_S) -> None:
         self._manager = manager
         self._deadline = deadline
-        self._table: dict[type[Event], list[tuple[str, Callable[..., Any], bool]]] = {}
+        self._table: dict[type[Event], list[tuple[str, Callable[..., Any], tuple[str, ...]]]] = {}
 
     def refresh(self) -> None:
         """Forget the table; call it after plugins were registered or removed."""
@@ -52,12 +52,12 @@ class Dispatcher:
         """Whether anybody implements the event; lets a caller skip building it."""
         return bool(self._implementations(event))
 
-    def _implementations(self, event: type[Event]) -> list[tuple[str, Callable[..., Any], bool]]:
+    def _implementations(self, event: type[Event]) -> list[tuple[str, Callable[..., Any], tuple[str, ...]]]:
         found = self._table.get(event)
         if found is None:
             caller = getattr(self._manager.hook, snake(event.__name__))
             # pluggy keeps the list in reverse call order.
-            found = [(i.plugin_name, i.function, "session" in i.argnames) for i in reversed(caller.get_hookimpls())]
+            found = [(i.plugin_name, i.function, tuple(i.argnames)) for i in reversed(caller.get_hookimpls())]
             self._table[event] = found
         return found
 
@@ -68,10 +68,11 @@ class Dispatcher:
             return []
         returned: list[Any] = []
         waiting: list[tuple[int, Awaitable[Any]]] = []
-        for plugin, function, wants_session in implementations:
+        given = {"event": event, "session": session}
+        for plugin, function, names in implementations:
             began = perf_counter()
             try:
-                value = function(event, session) if wants_session else function(event)
+                value = function(**{name: given[name] for name in names})
                 if value is not None and inspect.isawaitable(value):
                     waiting.append((len(returned), value))
                 returned.append((plugin, value, None, perf_counter() - began))
