@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 
 from kernel import CONTRACT, __version__
@@ -39,16 +40,22 @@ def _main(args: list[str]) -> int:
         return 0
     name = ALIASES.get(first, first)
     if name in COMMANDS:
-        return _call(COMMANDS[name][0], args[1:] if name != "run" else ["-p", *args[1:]])
-    return _call("kernel.cli.run", args)
+        return _call(import_module(COMMANDS[name][0]).main, args[1:] if name != "run" else ["-p", *args[1:]])
+    if first.replace("-", "").isalnum() and not first.startswith("-"):
+        from kernel.cli.commands import plugin_command
+
+        command = plugin_command(name)
+        if command is not None:
+            return _call(command.run, args[1:])
+    return _call(import_module("kernel.cli.run").main, args)
 
 
-def _call(module: str, args: list[str]) -> int:
+def _call(run: Callable[[list[str]], int], args: list[str]) -> int:
     """Call a command; an error that is meant for people is one line, anything else is ours and goes to a file."""
     from kernel.errors import KernelError
 
     try:
-        return int(import_module(module).main(args))
+        return int(run(args))
     except KernelError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1

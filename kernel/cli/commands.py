@@ -1,0 +1,42 @@
+"""Subcommands that plugins bring: found by the manifest, loaded when they are typed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernel.frontend import Command
+from kernel.plugins import PluginSet, decide, find
+from kernel.registry import Registry
+
+
+def plugin_command(name: str) -> Command | None:
+    """The command of that name; only the plugin that provides it is loaded. ``None``: nobody provides it."""
+    found = find()
+    if not any(p.manifest and name in p.manifest.kernel.provides.get("commands", ()) for p in found):
+        return None
+    decide(found, _blocked())
+    plugins = PluginSet(found)
+    registry: Registry[Any] = Registry("commands")
+    plugins.fill(registry, "commands", only=name)
+    provider = plugins.provider("commands", name)
+    command: Command | None = registry.get(name)
+    if command is None and provider is not None:
+        from kernel.errors import PluginError
+
+        raise PluginError(provider.name, f"does not bring the command {name!r}: {'; '.join(provider.errors) or 'not registered'}",
+                          hint="kernel doctor shows all plugins")
+    return command
+
+
+def _blocked() -> list[str]:
+    from pathlib import Path
+
+    from kernel.settings import Settings
+
+    value = Settings.load(Path.cwd()).get("kernel.blocked")
+    return value if isinstance(value, list) else []
+
+
+def summaries() -> dict[str, str]:
+    """Name -> plugin of every command that a plugin provides."""
+    return {name: p.name for p in find() if p.manifest for name in p.manifest.kernel.provides.get("commands", ())}
