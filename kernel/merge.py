@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from kernel.answers import Answer
 from kernel.dispatch import Outcome
-from kernel.events import Event
+from kernel.events import Event, PermissionRequest
 
 STRICTNESS = ("deny", "defer", "ask", "allow")
 """Permission decisions, strictest first: one deny is enough, whatever the others say."""
@@ -76,8 +76,7 @@ class Merged(Struct, kw_only=True):
 NOTHING = Merged()
 """What no answer comes to. Shared: never change it."""
 
-_LAST_WINS = ("session_title", "initial_user_message", "display_content", "worktree_path", "action", "content",
-              "reload_skills", "suppress_original_prompt")
+_LAST_WINS = ("session_title", "initial_user_message", "display_content", "reload_skills", "suppress_original_prompt")
 
 
 def merge(event: Event, outcomes: list[Outcome]) -> Merged:
@@ -93,10 +92,15 @@ def merge(event: Event, outcomes: list[Outcome]) -> Merged:
             answers.append(answer)
             _universal(merged, answer)
     _permission_decision(merged, answers)
-    _permission_request(merged, answers)
+    _permission_request(merged, event, answers)
     merged.updated_input = _rewrite(answers, "updated_input") or merged.updated_input
     merged.updated_output = _rewrite(answers, "updated_tool_output", "updated_mcp_tool_output")
-    for answer in sorted(answers, key=lambda a: a.rank):  # stable: ties stay in call order
+    finished = sorted(answers, key=lambda a: a.rank)  # stable: ties stay in call order
+    _elicitation(merged, finished)
+    for answer in answers:
+        if getattr(answer, "worktree_path", None) is not None:
+            merged.last.setdefault("worktree_path", answer.worktree_path)  # type: ignore[attr-defined]
+    for answer in finished:
         merged.retry = merged.retry or bool(getattr(answer, "retry", None))
         paths = getattr(answer, "watch_paths", None)
         if paths is not None:
@@ -125,7 +129,7 @@ def _universal(merged: Merged, answer: Answer) -> None:
             merged.stop_reasons.append(Text(answer.source, answer.stop_reason))
     if answer.system_message:
         merged.system_messages.append(Text(answer.source, answer.system_message))
-    if answer.decision == "block":
+    if answer.decision == "block" and getattr(answer, "permission_decision", None) is None:  # the newer form wins (13.4)
         merged.blocked = True
         merged.block_reasons.append(Text(answer.source, answer.reason or f"Blocked by {answer.source}"))
     context = getattr(answer, "additional_context", None)
@@ -151,31 +155,43 @@ def _permission_decision(merged: Merged, answers: list[Answer]) -> None:
             return
 
 
-def _permission_request(merged: Merged, answers: list[Answer]) -> None:
-    given = [(a.source, p) for a in answers if (p := getattr(a, "permission", None)) is not None]
-    if not given:
+def _permission_request(merged: Merged, event: Event, answers: list[Answer]) -> None:
+    """Deny beats allow; a hook that failed denies, whatever the others say."""
+    given = [(a, p) for a in answers if (p := getattr(a, "permission", None)) is not None]
+    if isinstance(event, PermissionRequest) and merged.failures:
+        merged.messages += [t for t in merged.block_reasons if t.source in {f.source for f in merged.failures}]
+    elif not given:
         return
-    merged.behavior = "deny" if any(p.behavior == "deny" for _, p in given) else "allow"
-    for source, permission in given:
-        if permission.behavior != merged.behavior:
-            continue
+    merged.behavior = "deny" if merged.messages or any(p.behavior == "deny" for _, p in given) else "allow"
+    counting = [(a, p) for a, p in given if p.behavior == merged.behavior]
+    for answer, permission in counting:
         if permission.message:
-            merged.messages.append(Text(source, permission.message))
+            merged.messages.append(Text(answer.source, permission.message))
         merged.interrupt = merged.interrupt or permission.interrupt
         merged.updated_permissions += permission.updated_permissions or []
-        if permission.updated_input is not None:
-            merged.updated_input = Rewrite(source, permission.updated_input)
+    merged.updated_input = _last([(a, p.updated_input) for a, p in counting])
+
+
+def _elicitation(merged: Merged, finished: list[Answer]) -> None:
+    """decline > cancel > accept; the content of the last accept to finish."""
+    actions = {a for answer in finished if (a := getattr(answer, "action", None)) is not None}
+    action = next((a for a in ("decline", "cancel", "accept") if a in actions), None)
+    if action is not None:
+        merged.last["action"] = action
+    for answer in finished:
+        content = getattr(answer, "content", None)
+        if content is not None and action in (None, "accept"):
+            merged.last["content"] = content
 
 
 def _rewrite(answers: list[Answer], *names: str) -> Rewrite | None:
-    """The rewrite that finished last; ``rank`` is the order of completion, ties go to the last in call order."""
-    given: list[tuple[int, int, str, Any]] = []
-    for place, answer in enumerate(answers):
-        values = [v for n in names if (v := getattr(answer, n, None)) is not None]
-        if values:
-            given.append((answer.rank, place, answer.source, values[0]))
-    if not given:
+    return _last([(a, next((v for n in names if (v := getattr(a, n, None)) is not None), None)) for a in answers])
+
+
+def _last(given: list[tuple[Answer, Any]]) -> Rewrite | None:
+    """The value that finished last; ``rank`` is the order of completion, ties go to the last in call order."""
+    values = sorted(((a, v) for a, v in given if v is not None), key=lambda g: g[0].rank)
+    if not values:
         return None
-    given.sort(key=lambda g: g[:2])
-    *losers, winner = given
-    return Rewrite(winner[2], winner[3], tuple(g[2] for g in losers))
+    *losers, winner = values
+    return Rewrite(winner[0].source, winner[1], tuple(a.source for a, _ in losers))
