@@ -1,0 +1,138 @@
+"""The transcript store ``files``: start, resume, continue or fork, as the options say (sessions contract, section 4)."""
+
+from __future__ import annotations
+
+import os
+from typing import get_args
+
+from kernel import Clock, Options, Restored, SessionError, Settings, UsageError
+from kernel_sessions import find
+from kernel_sessions.chain import restore
+from kernel_sessions.cut import ResumeRejected, cut
+from kernel_sessions.entries import Stamp
+from kernel_sessions.find import Loaded
+from kernel_sessions.fork import fork
+from kernel_sessions.linefile import Durability
+from kernel_sessions.paths import is_session_id, project_dir
+from kernel_sessions.reader import Fact
+from kernel_sessions.transcript import FileTranscript
+
+ON = frozenset({"1", "true", "yes", "on"})
+
+
+class FileStore:
+    """One JSON Lines file per session under ``CONFIG/projects/<project>/``.
+
+    Settings: ``kernel.sessions.fsync`` (``off``, ``turn`` or ``entry``).
+    """
+
+    name = "files"
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock = clock or Clock()
+
+    def open(self, options: Options, settings: Settings) -> FileTranscript:
+        """See ``kernel.TranscriptStore.open``.
+
+        :raises SessionError: the conversation is not there, cannot be read, or the cut is refused.
+        :raises UsageError: the options do not fit together.
+        """
+        cwd = str(options.cwd)
+        _check(options)
+        durability, problem = _durability(settings)
+        loaded = self._source(options, cwd)
+        if loaded is None:
+            transcript = self._new(options, cwd, durability)
+        elif options.fork_session:
+            transcript = self._fork(options, cwd, durability, loaded)
+        else:
+            transcript = self._resume(options, cwd, durability, loaded)
+        transcript.problems += [*(loaded.journal.problems() if loaded else ()), *problem]
+        if options.name:
+            transcript.restored.title = options.name
+            transcript.plan("custom-title", options.name)
+        return transcript
+
+    def _source(self, options: Options, cwd: str) -> Loaded | None:
+        """The conversation to go on from, cut where the options say."""
+        if options.resume is not None:
+            loaded = find.wanted(options.resume, cwd)
+        elif options.continue_session and (found := find.newest(cwd, interactive=not options.print_mode)):
+            loaded = found
+        else:
+            return None
+        if options.resume_at is not None:
+            loaded.chain = cut(loaded.graph, options.resume_at, options.extra.get("resume_drops_turn"))
+        return loaded
+
+    def _new(self, options: Options, cwd: str, durability: Durability) -> FileTranscript:
+        session_id = self._chosen(options)
+        if options.session_id and find.is_taken(session_id):
+            raise SessionError(f"Session ID {session_id} is already in use", context="--session-id",
+                               hint=f"choose another one, or resume it with --resume {session_id}")
+        return FileTranscript(project_dir(cwd) / f"{session_id}.jsonl", self._stamp(session_id, None, options),
+                              source="startup", restored=Restored(), cwd=cwd, clock=self.clock, durability=durability,
+                              kept=_is_kept(options))
+
+    def _resume(self, options: Options, cwd: str, durability: Durability, loaded: Loaded) -> FileTranscript:
+        return FileTranscript(loaded.path, self._stamp(loaded.session_id, loaded.chain.tail, options), source="resume",
+                              restored=restore(loaded.journal, loaded.chain), cwd=cwd, clock=self.clock,
+                              known=loaded.journal.size, facts=loaded.journal.facts, durability=durability,
+                              kept=_is_kept(options), unfinished=loaded.chain.unfinished)
+
+    def _fork(self, options: Options, cwd: str, durability: Durability, loaded: Loaded) -> FileTranscript:
+        session_id = self._chosen(options)
+        if session_id == loaded.session_id:
+            raise UsageError("a fork needs another id than its source", context="--session-id")
+        copy = fork(loaded.graph, loaded.chain, loaded.session_id, session_id, self.clock)
+        restored = restore(loaded.journal, loaded.chain)
+        restored.title = copy.title
+        facts = {"custom-title": Fact(copy.title, 0, dirty=True)}
+        if restored.permission_mode:
+            facts["permission-mode"] = Fact(restored.permission_mode, 0, dirty=True)
+        return FileTranscript(project_dir(cwd) / f"{session_id}.jsonl", self._stamp(session_id, copy.tail, options),
+                              source="fork", restored=restored, cwd=cwd, clock=self.clock, head=copy.lines, facts=facts,
+                              durability=durability, kept=_is_kept(options), unfinished=loaded.chain.unfinished)
+
+    def _chosen(self, options: Options) -> str:
+        return options.session_id.lower() if options.session_id else self.clock.new_id()
+
+    def _stamp(self, session_id: str, parent: str | None, options: Options) -> Stamp:
+        return Stamp(session_id, parent, print_mode=options.print_mode, clock=self.clock)
+
+
+def _check(options: Options) -> None:
+    """Options that contradict each other."""
+    goes_on = options.resume is not None or options.continue_session
+    if options.session_id is not None and not is_session_id(options.session_id):
+        raise UsageError(f"{options.session_id!r} is not a valid UUID", context="--session-id")
+    if options.session_id is not None and goes_on and not options.fork_session and options.session_id != options.resume:
+        raise UsageError("a conversation that goes on keeps its id", context="--session-id",
+                         hint="add --fork-session to go on under a new one")
+    if options.fork_session and not goes_on:
+        raise UsageError("there is nothing to fork", context="--fork-session", hint="add --resume ID or --continue")
+    if options.resume_at is not None and not goes_on:
+        raise UsageError("there is nothing to cut", context="--resume-session-at", hint="add --resume ID")
+    if options.extra.get("resume_drops_turn") is not None and options.resume_at is None:
+        raise ResumeRejected("it needs --resume-session-at")
+    if options.resume is not None and not options.resume.strip():
+        raise UsageError("which conversation?", context="--resume", hint="give its ID or its name")
+
+
+def _is_kept(options: Options) -> bool:
+    """Whether the session is written (section 3)."""
+    if not options.persist or _on("CLAUDE_CODE_SKIP_PROMPT_HISTORY"):
+        return False
+    is_child = _on("CLAUDE_CODE_CHILD_SESSION") and not options.print_mode
+    return not is_child or _on("CLAUDE_CODE_FORCE_SESSION_PERSISTENCE")
+
+
+def _on(variable: str) -> bool:
+    return os.environ.get(variable, "").strip().lower() in ON
+
+
+def _durability(settings: Settings) -> tuple[Durability, list[str]]:
+    given = settings.get("kernel.sessions.fsync")
+    if given is None or given in get_args(Durability):
+        return given or "off", []
+    return "off", [f"setting kernel.sessions.fsync: {given!r} is not off, turn or entry; off is used"]
