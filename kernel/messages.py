@@ -176,13 +176,17 @@ def normalise(messages: Iterable[tuple[Role, str | list[Block]]], *, keep_thinki
     """
     changes: list[str] = []
     merged = list(_merged(messages, keep_thinking, changes))
-    while merged and merged[0][0] == "assistant":
-        changes.append("an assistant message before the first user message was dropped")
-        merged.pop(0)
     out: list[tuple[Role, list[Block]]] = []
     seen: set[str] = set()
     open_calls: list[str] = []
-    for role, blocks in merged:
+    waiting: list[Any] = []
+    for number, (role, blocks) in enumerate(merged):
+        if role == "assistant" and not out:
+            changes.append("an assistant message before the first user message was dropped")
+            continue
+        if role == "assistant":
+            blocks = _unique_calls(blocks, seen, changes)
+        blocks = _in_place(role, blocks, waiting, number == len(merged) - 1, changes)
         if role == "user":
             blocks = _answered(open_calls, blocks, changes)
             open_calls = []
@@ -190,7 +194,6 @@ def normalise(messages: Iterable[tuple[Role, str | list[Block]]], *, keep_thinki
             if open_calls:  # the user message in between was empty
                 out.append(("user", _answered(open_calls, [], changes)))
                 open_calls = []
-            blocks = _unique_calls(blocks, seen, changes)
             open_calls = [b["id"] for b in blocks if b.get("type") == "tool_use"]
         if not blocks:
             continue
@@ -208,7 +211,7 @@ def _merged(messages: Iterable[tuple[Role, str | list[Block]]], keep_thinking: b
     role: Role | None = None
     blocks: list[Block] = []
     for next_role, content in messages:
-        good = [scrub(b) for b in blocks_of(content) if isinstance(b, dict)]
+        good = [scrub(b) for b in blocks_of(content if isinstance(content, str) else [b for b in content if isinstance(b, dict)])]
         if not keep_thinking:
             good = [b for b in good if b.get("type") not in ("thinking", "redacted_thinking")]
         if not isinstance(content, str) and len(good) != len(content):
@@ -222,6 +225,38 @@ def _merged(messages: Iterable[tuple[Role, str | list[Block]]], keep_thinking: b
         blocks += good
     if role is not None:
         yield role, blocks
+
+
+_SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
+
+
+def _in_place(role: Role, blocks: list[Block], waiting: list[Any], last: bool, changes: list[str]) -> list[Block]:
+    """Calls stand in assistant messages, results in user messages; a server tool goes with its result (5.2, row 8).
+
+    :param waiting: ids of server tools whose result is still to come; kept from message to message.
+    :param last: the last message may hold such a tool (a paused answer), and so may one that also calls tools of ours.
+    """
+    good: list[Block] = []
+    for block in blocks:
+        kind = str(block.get("type"))
+        if kind in _SERVER_CALLS and role == "assistant":
+            waiting.append(block.get("id"))
+        elif kind.endswith("_tool_result") and role == "assistant" and block.get("tool_use_id") in waiting:
+            waiting.remove(block.get("tool_use_id"))
+        elif kind in _SERVER_CALLS or kind.endswith("_tool_result") or (role, kind) in _MISPLACED:
+            changes.append(f"a {kind} block that cannot stand there was dropped")
+            continue
+        good.append(block)
+    if role == "user" or last or any(b.get("type") == "tool_use" for b in good):
+        return good
+    lonely = [b for b in good if b.get("type") in _SERVER_CALLS and b.get("id") in waiting]
+    for block in lonely:
+        changes.append(f"a server tool without its result was dropped: {block.get('id')}")
+        waiting.remove(block.get("id"))
+    return [b for b in good if not any(b is x for x in lonely)]
+
+
+_MISPLACED = frozenset({("user", "tool_use"), ("assistant", "tool_result")})
 
 
 def _answered(open_calls: list[str], blocks: list[Block], changes: list[str]) -> list[Block]:
