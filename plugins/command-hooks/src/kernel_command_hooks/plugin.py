@@ -1,0 +1,30 @@
+"""Hook implementations: one function per lifecycle event, all of them the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from kernel import EVENTS, hookimpl
+
+if TYPE_CHECKING:
+    from kernel import Answer, Event, Session
+
+
+def _implementation(name: str) -> Callable[[Event, Session], Awaitable[list[Answer]] | list[Answer] | None]:
+    def run_handlers(event: Event, session: Session) -> Awaitable[list[Answer]] | list[Answer] | None:
+        from kernel_command_hooks.hooks import answer
+
+        return answer(event, session)
+
+    run_handlers.__name__ = run_handlers.__qualname__ = name
+    return run_handlers
+
+
+def _hooks() -> dict[str, Any]:
+    names = [re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower() for event in EVENTS]
+    return {name: hookimpl(_implementation(name)) for name in names}
+
+
+globals().update(_hooks())
