@@ -47,15 +47,16 @@ class Usage(Struct, kw_only=True):
 
     def take(self, wire: dict[str, Any] | None) -> None:
         """Overwrite with the numbers that a stream event carries; they are totals, missing ones keep their value."""
+        wire = wire if isinstance(wire, dict) else {}
         for name in ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"):
-            value = (wire or {}).get(name)
+            value = wire.get(name)
             if isinstance(value, int):
                 setattr(self, name, value)
         for name in ("cache_creation", "server_tool_use"):
-            value = (wire or {}).get(name)
+            value = wire.get(name)
             if isinstance(value, dict):
                 getattr(self, name).update({k: v for k, v in value.items() if isinstance(v, int)})
-        tier = (wire or {}).get("service_tier")
+        tier = wire.get("service_tier")
         if isinstance(tier, str):
             self.service_tier = tier
 

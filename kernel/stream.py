@@ -12,7 +12,8 @@ import msgspec
 from kernel.messages import Block, scrub
 from kernel.models import Response, StreamEvent, Usage
 
-_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+_SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
+_CALLS = _SERVER_CALLS | {"tool_use"}
 _APPENDED = {"text_delta": "text", "thinking_delta": "thinking"}
 
 
@@ -37,17 +38,17 @@ class Assembler:
         if kind == "content_block_delta":
             self._delta(event)
         elif kind == "content_block_start":
-            block = event.get("content_block")
-            if isinstance(block, dict):
-                self._open[int(event.get("index", 0))] = (dict(block), {})
+            block, index = event.get("content_block"), event.get("index", 0)
+            if isinstance(block, dict) and isinstance(index, int):
+                self._open[index] = (dict(block), {})
         elif kind == "content_block_stop":
-            self._stop(int(event.get("index", 0)))
+            self._stop(event.get("index", 0))
         elif kind == "message_start":
-            message = event.get("message") or {}
+            message = _object(event.get("message"))
             self.id, self.model = str(message.get("id", "")), str(message.get("model", ""))
             self.usage.take(message.get("usage"))
         elif kind == "message_delta":
-            delta = event.get("delta") or {}
+            delta = _object(event.get("delta"))
             self.stop_reason = delta.get("stop_reason", self.stop_reason)
             self.stop_sequence = delta.get("stop_sequence", self.stop_sequence)
             self.stop_details = delta.get("stop_details", self.stop_details)
@@ -56,17 +57,17 @@ class Assembler:
             self.finished = True
 
     def _delta(self, event: StreamEvent) -> None:
-        found = self._open.get(event["index"])
-        delta = event.get("delta")
+        index, delta = event.get("index", 0), event.get("delta")
+        found = self._open.get(index) if isinstance(index, int) else None
         if found is None or not isinstance(delta, dict):
             return
         block, parts = found
         kind = delta.get("type", "")
         if kind == "input_json_delta":
-            parts.setdefault("input", []).append(str(delta.get("partial_json", "")))
+            parts.setdefault("input", []).append(str(delta.get("partial_json") or ""))
         elif kind in _APPENDED:
             name = _APPENDED[kind]
-            parts.setdefault(name, []).append(str(delta.get(name, "")))
+            parts.setdefault(name, []).append(str(delta.get(name) or ""))
         elif kind == "signature_delta":
             block["signature"] = delta.get("signature", "")
         elif kind == "citations_delta":
@@ -76,8 +77,8 @@ class Assembler:
                 if name != "type":
                     block[name] = block[name] + value if isinstance(value, str) and isinstance(block.get(name), str) else value
 
-    def _stop(self, index: int) -> None:
-        found = self._open.pop(index, None)
+    def _stop(self, index: Any) -> None:
+        found = self._open.pop(index, None) if isinstance(index, int) else None
         if found is None:
             return
         block, parts = found
@@ -95,7 +96,7 @@ class Assembler:
         problem = ""
         try:
             value = msgspec.json.decode(raw)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             value, problem = {}, f"the input is not valid JSON ({error}): {raw[:200]}"
         except UnicodeError:
             value, problem = {}, "the input holds text that is not Unicode"
@@ -118,6 +119,9 @@ class Assembler:
         :param keep_open_text: an interrupt keeps the text that was already shown (loop contract, 9.4).
         """
         blocks = [self.complete[i] for i in sorted(self.complete)]
+        if broken:  # a server tool whose result did not come any more would be refused (5.2, row 8)
+            answered = [b.get("tool_use_id") for b in blocks]
+            blocks = [b for b in blocks if b.get("type") not in _SERVER_CALLS or b.get("id") in answered]
         if keep_open_text:
             for block, parts in self._open.values():
                 text = "".join(parts.get("text", []))
@@ -133,6 +137,10 @@ class Assembler:
                         stop_reason=self.stop_reason, usage=self.usage, stop_sequence=self.stop_sequence,
                         stop_details=self.stop_details, bad_inputs=dict(self.bad_inputs),
                         incomplete=broken, cut_call=cut_call)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _plain(block: Block) -> bool:
