@@ -45,7 +45,7 @@ class Connections:
         :raises ModelError: the proxy variables cannot be used.
         """
         loop = current_token()
-        if loop is not self._loop:  # connections belong to their event loop; those of another one are of no use
+        if loop != self._loop:  # connections belong to their event loop; those of another one are of no use
             self._lines, self._loop = {}, loop
         line = self._lines.get(secure)
         if line is None:

@@ -10,14 +10,13 @@ from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
 
-import kernel
-from kernel import ModelError, ModelRequest
+from kernel import ModelError, ModelRequest, __version__
 from kernel_model_anthropic import models
 
 HOME = "https://api.anthropic.com"
 VERSION = "2023-06-01"
 """The API version that every gateway speaks. The later one takes fields away that are never sent here."""
-USER_AGENT = f"kernel-harness/{kernel.__version__} (model-anthropic)"
+USER_AGENT = f"kernel-harness/{__version__} (model-anthropic)"
 
 CONNECT_S = 5.0
 ANSWER_S = 600.0
