@@ -390,7 +390,8 @@ def _progress(session: Session, call: Call, data: dict[str, Any]) -> None:
     from kernel.output import ToolProgress
 
     session.emit(ToolProgress(uuid=session.clock.new_id(), session_id=session.id, tool_use_id=call.id, tool_name=call.name,
-                              parent_tool_use_id=None, elapsed_time_seconds=float(data.pop("elapsed", 0.0)), data=data or None))
+                              parent_tool_use_id=None, elapsed_time_seconds=float(data.pop("elapsed", 0.0)),
+                              heartbeat=bool(data.pop("heartbeat", False)), data=data or None))
 
 
 def _hook_context(hook: str, text: str) -> Block:

@@ -201,6 +201,8 @@ async def _run_calls(session: Session, turn: Turn, response: Response) -> None:
     if response.incomplete:
         session.notice(INCOMPLETE)
         more.append(reminder(INCOMPLETE))
+    told, session.pending = session.pending, []  # for example that a background command ended meanwhile
+    more += told
     session.history.append("user", [*batch.content(), *more])
     added = [b for b in [*batch.content(), *more] if b.get("type") != "tool_result"]
     if added:

@@ -241,7 +241,9 @@ class Session:
         else:
             from tempfile import mkdtemp
 
-            folder = Path(self.plugin_state.setdefault("kernel.spill", mkdtemp(prefix="kernel-")))
+            if "kernel.spill" not in self.plugin_state:
+                self.plugin_state["kernel.spill"] = mkdtemp(prefix="kernel-")
+            folder = Path(self.plugin_state["kernel.spill"])
         path = folder / f"{''.join(c if c.isalnum() or c in '-_' else '-' for c in name)}.txt"
         path.write_text(text, "utf-8", "replace")
         path.chmod(0o600)
