@@ -26,6 +26,7 @@ BACKOFF_CAP_S = 32.0
 LONGEST_WAIT_S = 60.0
 """A server that asks for a longer wait is reported at once instead of slept through."""
 THINKING_RESENDS = 2
+THINKING = frozenset({"thinking", "redacted_thinking"})
 
 RETRIED_STATUS = frozenset({408, 409, 429})
 RETRIED_KINDS = frozenset({"connection_error", "timeout_error", "api_error", "overloaded_error", "rate_limit_error",
@@ -58,7 +59,7 @@ def is_transient(error: ModelError) -> bool:
 
 def max_retries() -> int:
     given = os.environ.get("CLAUDE_CODE_MAX_RETRIES", "")
-    return min(int(given), RETRIES_CAP) if given.isdigit() else MAX_RETRIES
+    return min(int(given), RETRIES_CAP) if given.isdecimal() else MAX_RETRIES
 
 
 def wait_seconds(attempt: int, error: ModelError, jitter: float) -> float | None:
@@ -81,13 +82,15 @@ async def respond(session: Session, request: ModelRequest) -> Response:
     while True:
         assembler = Assembler()
         began = session.clock.monotonic()
+        wait: float | None = 0.0
         try:
             return await _stream(session, request, assembler, began)
-        except ModelError as error:
+        except Exception as caught:
+            error = caught if isinstance(caught, ModelError) else _broken(session, caught)
             if assembler.stop_reason is not None:
                 return assembler.response()  # the answer is whole; ignore the failure
             kinds = {str(b.get("type")) for b in assembler.complete.values()}
-            if kinds - {"thinking", "redacted_thinking"} or (kinds and assembler.begun - kinds):
+            if kinds - THINKING or (kinds and assembler.begun - THINKING):
                 return assembler.response(broken=True)
             if kinds:  # only thinking is complete: ask again quickly, outside the budget
                 resends += 1
@@ -98,12 +101,21 @@ async def respond(session: Session, request: ModelRequest) -> Response:
             attempt += 1
             wait = wait_seconds(attempt, error, random.random())  # noqa: S311  # jitter, no secret
             if attempt > limit or wait is None or not is_transient(error):
-                raise
+                raise error from (None if error is caught else caught)
             session.say("api_retry", attempt=attempt, max_retries=limit, retry_delay_ms=round(wait * 1000),
                         error_status=error.status, error=category(error))
-            await session.clock.sleep(wait)
         finally:
             session.api_seconds += session.clock.monotonic() - began
+        await session.clock.sleep(wait)
+
+
+def _broken(session: Session, error: Exception) -> ModelError:
+    """A provider or a middleware raised something of its own: the request failed, the run goes on."""
+    import traceback
+
+    session.debug("".join(traceback.format_exception(error)))
+    return ModelError(f"the request failed with {type(error).__name__}: {error}", kind="provider_error",
+                      hint="a plugin is at fault: --debug shows where")
 
 
 async def _stream(session: Session, request: ModelRequest, assembler: Assembler, began: float) -> Response:
