@@ -177,7 +177,7 @@ async def _run_group(session: Session, batch: Batch, group: list[Call]) -> None:
         await _run_call(session, batch, group[0])
     else:
         given = os.environ.get("CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY", "")
-        limiter = anyio.Semaphore(int(given) if given.isdigit() and int(given) else MAX_CONCURRENCY)
+        limiter = anyio.Semaphore(int(given) if given.isdecimal() and int(given) else MAX_CONCURRENCY)
 
         async def limited(call: Call) -> None:
             async with limiter:

@@ -275,7 +275,7 @@ async def _stop_hooks(session: Session, turn: Turn) -> bool:
     if not merged.blocked and not merged.contexts:
         return False
     given = os.environ.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "")
-    cap = int(given) if given.isdigit() else STOP_CAP
+    cap = int(given) if given.isdecimal() else STOP_CAP
     if cap and turn.stop_blocks >= cap:
         session.notice(f"Stop hooks kept the turn going {turn.stop_blocks} times in a row; they are ignored now "
                        "(CLAUDE_CODE_STOP_HOOK_BLOCK_CAP)")

@@ -262,7 +262,7 @@ class Session:
     def request(self, **changes: Any) -> ModelRequest:
         """The next request. Everything but the history is the same object from turn to turn."""
         limit = os.environ.get("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "")
-        wanted = int(limit) if limit.isdigit() and int(limit) > 0 else DEFAULT_MAX_TOKENS
+        wanted = int(limit) if limit.isdecimal() and int(limit) > 0 else DEFAULT_MAX_TOKENS
         request = ModelRequest(model=self.model_info.id, max_tokens=min(wanted, self.model_info.max_output),
                                system=self.system, tools=self.definitions, history=self.history,
                                thinking=self._thinking(), effort=self.effort, betas=self.options.betas)

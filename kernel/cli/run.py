@@ -111,7 +111,7 @@ def _convert(fields: dict[str, Any], extra: dict[str, Any]) -> None:
         if extra.get(switch):
             fields["setup_trigger"] = trigger
     turns = os.environ.get("CLAUDE_CODE_MAX_TURNS", "")
-    if "max_turns" not in fields and turns.isdigit() and int(turns):
+    if "max_turns" not in fields and turns.isdecimal() and int(turns):
         fields["max_turns"] = int(turns)
     effort = os.environ.get("CLAUDE_CODE_EFFORT_LEVEL")
     if effort in EFFORTS:
