@@ -1,1 +1,1 @@
-"""Read, Write, Edit, Glob and Grep."""
+"""Read, Write, Edit, NotebookEdit, Glob and Grep."""
