@@ -18,7 +18,7 @@ from kernel.models import Response
 from kernel.output import UserMessage
 from kernel.policy import PermissionCall, Verdict
 from kernel.schema import fault
-from kernel.tools import Tool, ToolContext, ToolResult, error_result, invalid_arguments, result_of
+from kernel.tools import State, Tool, ToolContext, ToolResult, error_result, invalid_arguments, result_of
 from kernel.transcript import Entry
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Call(Struct, kw_only=True):
     result: ToolResult | None = None
     failed_early: bool = False
     ran: bool = False
+    finished: bool = False
     reminders: list[Block] = field(default_factory=list)
 
 
@@ -83,9 +84,9 @@ async def run_batch(session: Session, response: Response) -> Batch:
     if batch.deferred:
         return batch
     for call in batch.calls:
-        if call.result is None:
+        if not call.finished:  # its turn never came, or it was cancelled; what it came to before counts
             text = CANCELLED if batch.interrupted else f"Not run: the turn was ended. {batch.stop_reason}".strip()
-            _finish(session, call, error_result("cancelled", text, status="cancelled"))
+            _finish(session, call, call.result or error_result("cancelled", text, status="cancelled"))
     if not batch.interrupted:
         await _after_batch(session, batch)
     return batch
@@ -189,7 +190,10 @@ async def _run_group(session: Session, batch: Batch, group: list[Call]) -> None:
     for call in group:  # modifiers of a group are applied behind it, in call order
         if call.result and call.result.context_modifier:
             try:
-                session.state = call.result.context_modifier(session.state)
+                state = call.result.context_modifier(session.state)
+                if not isinstance(state, State):
+                    raise TypeError(f"it returned {type(state).__name__}, expected State")
+                session.state = state
             except Exception as error:
                 session.notice(f"{call.name}: its context modifier failed: {type(error).__name__}: {error}")
 
@@ -257,21 +261,38 @@ async def _permit(session: Session, batch: Batch, call: Call, hooks: Merged) -> 
             async with session.asking:  # one question at a time; an answer may settle the next one
                 verdict = _decide(session, call, hooks)
                 if verdict.behavior == "ask":
-                    verdict = await _ask(session, batch, call, verdict)
+                    try:
+                        verdict = await _ask(session, batch, call, verdict)
+                    except Exception as error:
+                        verdict = _no_verdict(session, call, error)
     if verdict.behavior == "deny" and call.result is None:
         _deny(session, call, verdict.message or _refusal(call, "a rule denies it"), verdict)
 
 
 def _decide(session: Session, call: Call, hooks: Merged) -> Verdict:
-    assert call.tool is not None
     hook: Any = hooks.decision if hooks.decision in ("allow", "ask") else None
     try:
-        return session.policy.decide(PermissionCall(
-            tool=call.tool, input=call.input, cwd=session.state.cwd, mode=session.state.permission_mode, hook=hook,
-            hook_rewrote=hooks.updated_input is not None, agent_id=session.agent_id))
+        return _verdict(session, call, hook, hooks.updated_input is not None)
     except Exception as error:
-        session.notice(f"the permission policy failed on {call.name}: {type(error).__name__}: {error}", guard=True)
-        return Verdict(behavior="deny", message=f"Refused: the permission policy failed ({type(error).__name__}: {error}).")
+        return _no_verdict(session, call, error)
+
+
+def _question(session: Session, call: Call, hook: Any = None, hook_rewrote: bool = False) -> PermissionCall:
+    assert call.tool is not None
+    return PermissionCall(tool=call.tool, input=call.input, cwd=session.state.cwd, mode=session.state.permission_mode,
+                          hook=hook, hook_rewrote=hook_rewrote, agent_id=session.agent_id)
+
+
+def _verdict(session: Session, call: Call, hook: Any, hook_rewrote: bool) -> Verdict:
+    verdict = session.policy.decide(_question(session, call, hook, hook_rewrote))
+    if not isinstance(verdict, Verdict) or verdict.behavior not in ("allow", "ask", "deny"):
+        raise TypeError(f"the policy answered {verdict!r}, expected a Verdict")
+    return verdict
+
+
+def _no_verdict(session: Session, call: Call, error: Exception) -> Verdict:
+    session.notice(f"the permission policy failed on {call.name}: {type(error).__name__}: {error}", guard=True)
+    return Verdict(behavior="deny", message=f"Refused: the permission policy failed ({type(error).__name__}: {error}).")
 
 
 def _refusal(call: Call, why: str) -> str:
@@ -281,29 +302,30 @@ def _refusal(call: Call, why: str) -> str:
 
 async def _ask(session: Session, batch: Batch, call: Call, verdict: Verdict) -> Verdict:
     """PermissionRequest hooks first, then the person or program; with neither the call is refused."""
-    assert call.tool is not None
     if session.harness.dispatcher.listens(e.PermissionRequest):
         merged = await session.fire(session.make(
             e.PermissionRequest, tool_name=call.name, tool_input=call.input,
             permission_suggestions=verdict.suggestions or None))
-        if merged.failures and merged.behavior is None:
-            return Verdict(behavior="deny", reason_type="hook", message=merged.block_reason)
-        if merged.behavior is not None:
-            answer = {"behavior": merged.behavior, "interrupt": merged.interrupt,
+        if merged.stopped:
+            batch.stopped, batch.stop_reason = True, batch.stop_reason or merged.stop_reason
+        if merged.behavior is not None or merged.stopped:
+            answer = {"behavior": None if merged.stopped else merged.behavior, "interrupt": merged.interrupt,
                       "message": "\n".join(t.text for t in merged.messages),
                       "updatedPermissions": merged.updated_permissions,
                       "updatedInput": merged.updated_input.value if merged.updated_input else None}
-            return _apply(session, batch, call, answer, "hook")
+            applied = _apply(session, batch, call, answer, "hook")
+            if applied.behavior != "ask":
+                return applied
+            verdict = applied  # a hook's new input met an ask rule, which only a person can answer
     if session.asker is None:
         return msgspec.structs.replace(verdict, behavior="deny", message=_refusal(
             call, f"{verdict.message or 'it needs approval'}; nobody can be asked in this run"))
     try:
-        answer = await session.asker(PermissionCall(
-            tool=call.tool, input=call.input, cwd=session.state.cwd, mode=session.state.permission_mode,
-            agent_id=session.agent_id), verdict, call.id)
+        answer = await session.asker(_question(session, call), verdict, call.id)
     except Exception as error:
         return Verdict(behavior="deny", message=_refusal(call, f"the question failed: {type(error).__name__}: {error}"))
-    return _apply(session, batch, call, answer, "promptTool")
+    applied = _apply(session, batch, call, answer if isinstance(answer, dict) else {}, "promptTool")
+    return Verdict(behavior="allow", reason_type="promptTool") if applied.behavior == "ask" else applied
 
 
 def _apply(session: Session, batch: Batch, call: Call, answer: dict[str, Any], reason: str) -> Verdict:
@@ -317,10 +339,7 @@ def _apply(session: Session, batch: Batch, call: Call, answer: dict[str, Any], r
     if answer.get("updatedInput") is not None:
         _replace_input(call, answer["updatedInput"])
         if call.result is None:  # the new input meets deny and ask rules again; the answer stands for a hook's allow
-            assert call.tool is not None
-            return session.policy.decide(PermissionCall(
-                tool=call.tool, input=call.input, cwd=session.state.cwd, mode=session.state.permission_mode,
-                hook="allow", hook_rewrote=True, agent_id=session.agent_id))
+            return _verdict(session, call, "allow", hook_rewrote=True)
     return Verdict(behavior="allow", reason_type=reason)
 
 
@@ -361,11 +380,13 @@ async def _post(session: Session, batch: Batch, call: Call, result: ToolResult, 
         batch.stop_reason = batch.stop_reason or merged.stop_reason
     if merged.updated_output and call.tool:
         value = merged.updated_output.value
-        problem = fault(call.tool, value, output=True)[1] if call.tool.output_schema else ""
-        if problem:
-            session.notice(f"{event.hook_name}: updatedToolOutput of {merged.updated_output.source} does not fit: {problem}")
-        else:
+        try:
+            if call.tool.output_schema and (problem := fault(call.tool, value, output=True)[1]):
+                raise ValueError(problem)
             call.result = msgspec.structs.replace(result, structured=value, content=call.tool.from_structured(value))
+        except Exception as error:
+            session.notice(f"{event.hook_name}: updatedToolOutput of {merged.updated_output.source} does not fit: "
+                           f"{type(error).__name__}: {error}")
 
 
 # -- behind the gates: steps 14 to 16 ---------------------------------------------------------------------------------------
@@ -374,9 +395,10 @@ def _finish(session: Session, call: Call, result: ToolResult) -> None:
     limit = call.tool.max_result_chars if call.tool else ERROR_CHARS
     content = result.content
     if isinstance(content, str) and len(content) > limit and not result.spill_path:
-        path = session.spill(call.id, content)
-        content = (f"{content[:limit // 2]}\n... (output cut: {len(content)} characters in all; the whole output is in {path})")
+        path, where = session.kept(call.id, content)
+        content = f"{content[:limit // 2]}\n... (output cut: {len(content)} characters in all; the whole output {where})"
         result = msgspec.structs.replace(result, content=content, truncated=True, spill_path=path)
+    call.finished = True
     call.result = result = msgspec.structs.replace(result, call_id=call.id, tool_name=call.name)
     message = {"role": "user", "content": [result.block()]}
     structured = result.structured if result.structured is not None else result.content

@@ -230,8 +230,15 @@ class Session:
         """The text, or a preview and the path of a file that holds it (hooks contract, 11.4)."""
         if len(text) <= CONTEXT_CAP:
             return text
-        path = self.spill(self.clock.new_id(), text)
-        return f"{text[:PREVIEW]}\n... ({len(text)} characters in all; the whole text is in {path})"
+        return f"{text[:PREVIEW]}\n... ({len(text)} characters in all; the whole text {self.kept(self.clock.new_id(), text)[1]})"
+
+    def kept(self, name: str, text: str) -> tuple[str | None, str]:
+        """``spill`` that never raises: the path, if there is one, and "is in PATH" or why the text is lost."""
+        try:
+            path = self.spill(name, text)
+        except OSError as error:
+            return None, f"could not be kept: {error.strerror or error}"
+        return path, f"is in {path}"
 
     def spill(self, name: str, text: str) -> str:
         """Write a text beside the transcript and return the path."""
@@ -244,7 +251,7 @@ class Session:
             if "kernel.spill" not in self.plugin_state:
                 self.plugin_state["kernel.spill"] = mkdtemp(prefix="kernel-")
             folder = Path(self.plugin_state["kernel.spill"])
-        path = folder / f"{''.join(c if c.isalnum() or c in '-_' else '-' for c in name)}.txt"
+        path = folder / f"{''.join(c if c.isalnum() or c in '-_' else '-' for c in name)[:100]}.txt"
         path.write_text(text, "utf-8", "replace")
         path.chmod(0o600)
         return str(path)
