@@ -12,15 +12,11 @@ from kernel import EVENTS
 from kernel_command_hooks import plugin_files
 from kernel_command_hooks.facts import FACTS, NEEDS_RESULT, Facts
 from kernel_command_hooks.handlers import Command, Group, Handler, Home, Scope, read_groups, read_spec
+from kernel_command_hooks.hooks import SOURCES
 from kernel_command_hooks.match import EVERYTHING, Matcher
 
 if TYPE_CHECKING:
     from kernel import Plugin, Session
-
-SOURCES = "command-hooks.sources"
-"""Where skills and agents put the hooks of their front matter: ``session.plugin_state[SOURCES]`` is a list of dictionaries
-``{"label": "skill secure", "hooks": {...}, "plugin"?: Plugin, "skill"?: bool, "subagent"?: bool}``. Hooks run as long as
-their entry stands in the list. ``skill``: ``once`` counts. ``subagent``: a ``Stop`` hook is one for ``SubagentStop``."""
 
 
 class Problem(Struct, frozen=True):

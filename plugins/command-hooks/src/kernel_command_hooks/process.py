@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
+
+from kernel_command_hooks.spawn import Process, spawn
 
 MAX_BYTES = 8 * 1024 * 1024
 """What is kept of each stream; the rest is read and thrown away."""
@@ -46,7 +47,6 @@ class _Pipe:
         self.fd: int | None = fd
         self.kept = bytearray()
         self.cut = False
-        os.set_blocking(fd, False)
 
     def read(self) -> bool:
         """Take what is there; false at the end of the stream."""
@@ -72,23 +72,19 @@ class Child:
 
     def __init__(self, command: Sequence[str], *, payload: bytes, cwd: str, env: dict[str, str]) -> None:
         # A session of its own: no controlling terminal, and a process group that can be ended as a whole.
-        self._popen = subprocess.Popen(  # noqa: S603  # running what people configured is the purpose
-            command, cwd=cwd, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
-            start_new_session=True)
-        assert self._popen.stdin and self._popen.stdout and self._popen.stderr
-        self.pid = self._popen.pid
+        self._process, stdin, stdout, stderr = spawn(command, cwd=cwd, env=env)
+        self.pid = self._process.pid
         self._loop = asyncio.get_running_loop()
         self._over: asyncio.Future[bool] = self._loop.create_future()
-        self._out, self._err = _Pipe(self._popen.stdout.fileno()), _Pipe(self._popen.stderr.fileno())
+        self._out, self._err = _Pipe(stdout), _Pipe(stderr)
         self._rest = memoryview(payload)
-        self._stdin: int | None = self._popen.stdin.fileno()
-        os.set_blocking(self._stdin, False)
+        self._stdin: int | None = stdin
         self._write()
         if self._stdin is not None:
             self._loop.add_writer(self._stdin, self._write)
         for pipe in (self._out, self._err):
             self._loop.add_reader(pipe.fd, self._read, pipe)  # type: ignore[arg-type]
-        self._pidfd = _watch(self._loop, self._popen, self._exited)
+        self._pidfd = _watch(self._loop, self._process, self._exited)
 
     @property
     def output(self) -> tuple[bytes, bytes]:
@@ -111,7 +107,7 @@ class Child:
         if not in_time:
             await self.end(grace)
             return Ended(None, b"", b"", False)
-        return Ended(self._popen.returncode, bytes(self._out.kept), bytes(self._err.kept), self._out.cut)
+        return Ended(self._process.returncode, bytes(self._out.kept), bytes(self._err.kept), self._out.cut)
 
     async def end(self, grace: float) -> None:
         """SIGTERM to the group, SIGKILL after ``grace`` seconds to what is left of it."""
@@ -123,7 +119,7 @@ class Child:
                 break
             await asyncio.sleep(_POLL_S)
         for _ in range(50):  # reap it; a process in uninterruptible sleep is left to the system
-            if self._popen.poll() is not None:
+            if self._process.poll() is not None:
                 return
             await asyncio.sleep(_POLL_S)
 
@@ -142,24 +138,24 @@ class Child:
     def _close_stdin(self) -> None:
         if self._stdin is not None:
             self._loop.remove_writer(self._stdin)
-            self._popen.stdin.close()  # type: ignore[union-attr]
+            os.close(self._stdin)
             self._stdin = None
 
     def _read(self, pipe: _Pipe) -> None:
         if not pipe.read():
             self._close_pipe(pipe)
-            if self._popen.returncode is not None and self._out.fd is None and self._err.fd is None:
+            if self._process.returncode is not None and self._out.fd is None and self._err.fd is None:
                 self._finish(True)
 
     def _close_pipe(self, pipe: _Pipe) -> None:
         if pipe.fd is not None:
             self._loop.remove_reader(pipe.fd)
-            (self._popen.stdout if pipe is self._out else self._popen.stderr).close()  # type: ignore[union-attr]
+            os.close(pipe.fd)
             pipe.fd = None
 
     def _exited(self) -> None:
         self._unwatch()
-        self._popen.wait()  # it has ended; this only collects the code
+        self._process.wait()  # it has ended; this only collects the code
         if self._out.fd is None and self._err.fd is None:
             self._finish(True)
         else:
@@ -190,7 +186,7 @@ class Child:
 
     def _alive(self) -> bool:
         """Whether anything of the group is left."""
-        self._popen.poll()
+        self._process.poll()
         try:
             os.killpg(self.pid, 0)
         except ProcessLookupError:
@@ -200,15 +196,15 @@ class Child:
         return True
 
 
-def _watch(loop: asyncio.AbstractEventLoop, popen: subprocess.Popen[bytes], exited: Callable[[], None]) -> int | None:
+def _watch(loop: asyncio.AbstractEventLoop, process: Process, exited: Callable[[], None]) -> int | None:
     """Have ``exited`` called when the process ends. Without pidfd (macOS, old kernels) a thread waits for it."""
     try:
-        pidfd = os.pidfd_open(popen.pid)
+        pidfd = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
         import threading
 
         def wait() -> None:
-            popen.wait()
+            process.wait()
             try:
                 loop.call_soon_threadsafe(exited)
             except RuntimeError:

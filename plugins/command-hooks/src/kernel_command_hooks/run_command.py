@@ -43,6 +43,10 @@ _SAFE_TEXT = re.compile(r"[\w./ @%+=:,-]*")
 """Values that a shell reads as they stand. Others are left to the shell, which takes them from the environment: a folder
 named ``$(x)`` must not become code."""
 
+_ENV_FILE = "command-hooks.env-file"
+_ENVIRONMENT = "command-hooks.environment"
+_MOVING = ("TRACEPARENT", "TRACESTATE")
+"""Variables that change while a session runs."""
 _OWN = ("CLAUDE_ENV_FILE", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA", "CLAUDE_EFFORT")
 _OWN_PREFIXES = ("OTEL_", "CLAUDE_PLUGIN_OPTION_")
 CREDENTIALS = frozenset((
@@ -134,12 +138,11 @@ def _shell_form(spec: Command, call: Call, places: dict[str, str]) -> list[str]:
 # -- the environment --------------------------------------------------------------------------------------------------------
 def environment(call: Call, places: dict[str, str]) -> dict[str, str]:
     """The host's environment and what section 9 adds and takes away."""
-    scrub = os.environ.get("CLAUDE_CODE_SUBPROCESS_ENV_SCRUB") == "1"
-    env = {name: value for name, value in os.environ.items()
-           if not name.startswith(_OWN_PREFIXES) and name not in _OWN and not (scrub and name in CREDENTIALS)}
     session, event = call.session, call.event
-    env |= places
-    env.update(CLAUDE_CODE_SESSION_ID=session.id, CLAUDECODE="1", CLAUDE_CODE_CHILD_SESSION="1", CLAUDE_PID=str(os.getpid()))
+    env = {**_inherited(session), **places, "CLAUDE_CODE_SESSION_ID": session.id}
+    for name in _MOVING:
+        if name in os.environ:
+            env[name] = os.environ[name]
     effort = (event.effort or {}).get("level") or session.effort
     if effort:
         env["CLAUDE_EFFORT"] = effort
@@ -148,6 +151,23 @@ def environment(call: Call, places: dict[str, str]) -> dict[str, str]:
     if FACTS[event.event_name].env_file:
         env["CLAUDE_ENV_FILE"] = env_file(session)
     return env
+
+
+def _inherited(session: Session) -> dict[str, str]:
+    """What all handlers get from the host. Read once per configuration: it is a tenth of the time to start a handler."""
+    kept: dict[str, str] | None = session.plugin_state.get(_ENVIRONMENT)
+    if kept is None:
+        scrub = os.environ.get("CLAUDE_CODE_SUBPROCESS_ENV_SCRUB") == "1"
+        kept = {name: value for name, value in os.environ.items()
+                if not name.startswith(_OWN_PREFIXES) and name not in _OWN and not (scrub and name in CREDENTIALS)}
+        kept |= {"CLAUDECODE": "1", "CLAUDE_CODE_CHILD_SESSION": "1", "CLAUDE_PID": str(os.getpid())}
+        session.plugin_state[_ENVIRONMENT] = kept
+    return kept
+
+
+def forget_environment(session: Session) -> None:
+    """Settings changed, and with them perhaps the environment."""
+    session.plugin_state.pop(_ENVIRONMENT, None)
 
 
 def option_text(value: object) -> str:
@@ -162,22 +182,19 @@ def env_file(session: Session) -> str:
 
     The path stands in ``session.environment["CLAUDE_ENV_FILE"]``, where the Bash tool finds it.
     """
-    path = session.plugin_state.get("command-hooks.env-file")
+    path = session.plugin_state.get(_ENV_FILE)
     if not isinstance(path, str):
         import tempfile
 
         handle, path = tempfile.mkstemp(prefix="kernel-env-", suffix=".sh")
-        inherited = session.environment.get("CLAUDE_ENV_FILE") or os.environ.get("CLAUDE_ENV_FILE")
-        if inherited:  # the script that the host was started with keeps its effect
-            os.write(handle, f". {shlex.quote(inherited)}\n".encode())
         os.close(handle)
-        session.plugin_state["command-hooks.env-file"] = session.environment["CLAUDE_ENV_FILE"] = path
+        session.plugin_state[_ENV_FILE] = session.environment["CLAUDE_ENV_FILE"] = path
     return path
 
 
 def drop_env_file(session: Session) -> None:
     """Forget what handlers exported: the session is over, was cleared or resumed."""
-    path = session.plugin_state.pop("command-hooks.env-file", None)
+    path = session.plugin_state.pop(_ENV_FILE, None)
     if isinstance(path, str):
         session.environment.pop("CLAUDE_ENV_FILE", None)
         try:

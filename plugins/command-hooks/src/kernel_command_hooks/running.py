@@ -1,0 +1,241 @@
+"""Running handlers and what comes of it. The kernel merges; nothing here decides between two handlers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kernel import Answer, Event
+from kernel_command_hooks import run_command
+from kernel_command_hooks.answer import Ran, Reading, read
+from kernel_command_hooks.background import Background
+from kernel_command_hooks.facts import FACTS, SESSION_END_CAP_S, SESSION_END_S, TIMEOUT_S
+from kernel_command_hooks.handlers import Command, Handler
+from kernel_command_hooks.run_command import Call
+from kernel_command_hooks.spawn import seal
+from kernel_command_hooks.stream import Report
+
+if TYPE_CHECKING:
+    from kernel_command_hooks.hooks import Answers, Hooks
+
+RUNNERS = "command-hooks.runners"
+"""Where other plugins put handler types that they can run: ``session.plugin_state[RUNNERS]`` maps a type (``mcp_tool``,
+``prompt``, ``agent``) to ``async run(spec: dict, event: Event, session: Session) -> str | Answer | None``. A text is read as
+the stdout of a command that ended well; an exception is a non-blocking error."""
+
+PARALLEL = 32
+"""Handlers of a session that run at once; the clock of one that waits has not started."""
+END_GRACE_S = 0.5
+"""From SIGTERM to SIGKILL while the session ends."""
+
+Runner = Callable[[Call], Awaitable[Ran]]
+
+
+class Running:
+    """The running side of one session's hooks."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        self.hooks = hooks
+        self.session = hooks.session
+        self.background = Background(self.session)
+        seal()
+        self._slots = asyncio.Semaphore(PARALLEL)
+        self._ranks = 0
+
+    def reload(self) -> None:
+        """The configuration is new: name the handlers that nothing can run yet, and look at the environment again."""
+        run_command.forget_environment(self.session)
+        handlers = [h for group in self.hooks.handlers.values() for h in group]
+        for type in sorted({h.spec.type for h in handlers}):
+            if self._runner(type) is None:
+                concerned = "; ".join(f"{h.event} {h.label}" for h in handlers if h.spec.type == type)
+                self.hooks.tell(f"hook handlers of type {type} are not available yet, so these do not run: {concerned}")
+
+    def answer(self, event: Event, chosen: list[Handler]) -> Answers:
+        """Run the chosen handlers; also hand over what ran in the background, and end with the session."""
+        name = event.event_name
+        if name == "SessionEnd":
+            return self._end(event, chosen)
+        if name == "SessionStart" and event.match_value in ("resume", "clear"):
+            run_command.drop_env_file(self.session)
+        woken = self.background.woken(name)
+        if not chosen:
+            return [woken] if woken is not None else None
+        return self._run(event, chosen, woken)
+
+    async def _run(self, event: Event, chosen: list[Handler], woken: Answer | None = None,
+                   budget: float | None = None) -> list[Answer]:
+        """Start all at once; answers come back in configuration order, ranked in the order in which they ended."""
+        payload = encode(event)
+        facts = FACTS[event.event_name]
+        waited: list[Handler] = []
+        for handler in chosen:
+            handler.done = handler.spec.once
+            if budget is None and self._is_async(handler, event):
+                self.background.start(self._detached(handler, event, payload), kill=True)
+            elif facts.background:
+                self.background.start(self._observed(handler, event, payload), kill=False)
+            else:
+                waited.append(handler)
+        readings = await _side_by_side([self._one(h, event, payload, budget=budget) for h in waited])
+        answers = [a for handler, reading in zip(waited, readings, strict=True) if (a := self._take(handler, event, reading))]
+        if facts.output == "worktree":  # the first configured one counts, whoever ended last (12.2)
+            for place, found in enumerate(answers):
+                found.rank = -place
+        return [woken, *answers] if woken is not None else answers
+
+    def _is_async(self, handler: Handler, event: Event) -> bool:
+        if not isinstance(handler.spec, Command) or handler.broken:
+            return False
+        if handler.spec.rewake and event.event_name in ("Stop", "SubagentStop") and self.session.options.print_mode:
+            return False  # a print run ends with the turn, so what could wake the model is waited for
+        return handler.spec.run_async or handler.spec.rewake
+
+    # -- one handler --------------------------------------------------------------------------------------------------------
+    async def _one(self, handler: Handler, event: Event, payload: bytes, *, budget: float | None = None) -> Reading:
+        """Run one handler that is waited for."""
+        ran = await self._ran(handler, event, payload, budget=budget)
+        reading = read(event, handler, ran)
+        if handler.broken or self._runner(handler.spec.type) is None:
+            reading.notice = ""  # said when the configuration was read
+        if reading.answer is not None:
+            self._ranks += 1
+            reading.answer.rank = self._ranks
+            reading.answer.source = handler.label
+        return reading
+
+    async def _detached(self, handler: Handler, event: Event, payload: bytes) -> None:
+        """An ``async`` handler; without a timeout of its own it gets 600 s, whatever the event."""
+        ran = await self._ran(handler, event, payload, default=TIMEOUT_S, background=True)
+        self.background.deliver(event, handler, ran)
+
+    async def _observed(self, handler: Handler, event: Event, payload: bytes) -> None:
+        """A handler of an event that waits for none."""
+        reading = await self._one(handler, event, payload)
+        self._take(handler, event, reading)
+        self.background.observe(event, handler, reading)
+
+    async def _ran(self, handler: Handler, event: Event, payload: bytes, *, default: float | None = None,
+                   budget: float | None = None, background: bool = False) -> Ran:
+        runner = self._runner(handler.spec.type)
+        if handler.broken or runner is None:
+            why = handler.broken or f"handlers of type {handler.spec.type} are not available yet"
+            return Ran(code=None, error=why, unusable=True)
+        facts = FACTS[event.event_name]
+        timeout = handler.spec.timeout or default or facts.default_timeout(handler.spec.type)
+        async with nullcontext() if background else self._slots:
+            report = Report(self.session, event, background=background or facts.background)
+            call = Call(handler, event, self.session, payload, timeout, progress=report.progress if report.listened else None)
+            if budget is not None:
+                call.timeout, call.grace = min(handler.spec.timeout or budget, budget), END_GRACE_S
+            report.started()
+            try:
+                ran = await runner(call)
+            except asyncio.CancelledError:
+                report.ended(None, failed=True)
+                raise
+            except Exception as error:  # a runner's fault is a handler that failed, whatever it is
+                ran = Ran(code=None, error=f"failed: {type(error).__name__}: {error}")
+        report.ended(ran, failed=bool(ran.error) or ran.code not in (0, None))
+        self._log(handler, event, ran)
+        return ran
+
+    def _runner(self, type: str) -> Runner | None:
+        if type == "command":
+            return run_command.run
+        if type == "http":
+            from kernel_command_hooks import run_http
+
+            return run_http.run
+        given = self.session.plugin_state.get(RUNNERS, {}).get(type)
+        return _adapted(given) if given is not None else None
+
+    # -- what comes of it ---------------------------------------------------------------------------------------------------
+    def _take(self, handler: Handler, event: Event, reading: Reading) -> Answer | None:
+        """Tell whoever must know; the answer is what is left for the merge."""
+        session, name = self.session, event.event_name
+        for line in reading.debug:
+            session.debug(f"{event.hook_name} {handler.label}: {line}")
+        quiet = name == "Setup" and session.options.print_mode and not session.options.verbose
+        if reading.notice and (reading.guard or not quiet):
+            session.notice(f"{event.hook_name} hook error: {handler.label}: {reading.notice}", guard=reading.guard)
+        if reading.warning:
+            session.notice(f"{event.hook_name}: {handler.label}: {reading.warning}")
+        found = reading.answer
+        if found is not None and (quiet or (name in ("CwdChanged", "FileChanged") and session.options.print_mode)):
+            found.system_message = None  # shown in an interactive session only
+        return found
+
+    def _log(self, handler: Handler, event: Event, ran: Ran) -> None:
+        if self.session.harness.debug_sink is not None:
+            how = "timed out" if ran.timed_out else ran.error or f"exit code {ran.code}"
+            self.session.debug(f"{event.hook_name} {handler.label}: {how}\nstdout: {ran.stdout}\nstderr: {ran.stderr}")
+
+    # -- the end ------------------------------------------------------------------------------------------------------------
+    async def _end(self, event: Event, chosen: list[Handler]) -> list[Answer]:
+        """SessionEnd: its handlers share one budget; what runs in the background ends with a session that is over."""
+        budget = self.end_budget()
+        began = asyncio.get_running_loop().time()
+        answers = await self._run(event, chosen, budget=budget) if chosen else []
+        if event.match_value not in ("clear", "resume"):
+            left = budget - (asyncio.get_running_loop().time() - began)
+            await self.background.close(max(left, 0.0))
+        run_command.drop_env_file(self.session)
+        return answers
+
+    def end_budget(self) -> float:
+        """Seconds that all SessionEnd handlers share. Timeouts of plugins do not raise it."""
+        given = os.environ.get("CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS", "")
+        if given.isdigit():
+            return int(given) / 1000
+        asked = [h.spec.timeout or 0.0 for h in self.hooks.handlers.get("SessionEnd", ()) if h.scope not in ("plugin", "session")]
+        return min(max([SESSION_END_S, *asked]), SESSION_END_CAP_S)
+
+
+def _adapted(run: Callable[..., Awaitable[Any]]) -> Runner:
+    """A runner of another plugin in the form of our own."""
+    async def adapted(call: Call) -> Ran:
+        import anyio
+
+        try:
+            with anyio.fail_after(call.timeout):
+                value = await run(msgspec.to_builtins(call.handler.spec), call.event, call.session)
+        except TimeoutError:
+            return Ran(code=None, timed_out=True, timeout=call.timeout)
+        return Ran(answer=value) if isinstance(value, Answer) else Ran(stdout=value or "")
+    return adapted
+
+
+async def _side_by_side(work: list[Coroutine[Any, Any, Reading]]) -> list[Reading]:
+    """All results in order. On cancellation every handler is ended before the cancellation goes on."""
+    if len(work) < 2:
+        return [await w for w in work]
+    tasks = [asyncio.ensure_future(w) for w in work]
+    try:
+        await asyncio.wait(tasks)
+    except asyncio.CancelledError:
+        import anyio
+
+        for task in tasks:
+            task.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait(tasks)
+        raise
+    return [task.result() for task in tasks]
+
+
+def encode(event: Event) -> bytes:
+    """The event as one line of JSON that ends in a line feed. Values that JSON does not know become text."""
+    try:
+        return msgspec.json.encode(event) + b"\n"
+    except (TypeError, ValueError, RecursionError):
+        import json
+
+        value = msgspec.to_builtins(event, enc_hook=str)
+        text = json.dumps(value, ensure_ascii=False, default=str)
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode() + b"\n"
