@@ -1,0 +1,1 @@
+"""``kernel demo``: a small real job in the folder you stand in."""

@@ -1,0 +1,12 @@
+"""Hook implementations: the command."""
+
+from __future__ import annotations
+
+from kernel import Command, Registry, hookimpl
+
+
+@hookimpl
+def register_commands(register: Registry[Command]) -> None:
+    from kernel_demo.command import Demo
+
+    register(Demo())
