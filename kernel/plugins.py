@@ -220,6 +220,11 @@ class PluginSet:
         _check(plugin, module, implements=None)
         self.plugins.append(plugin)
         self.manager.register(module, name=name)
+        # It came last, so pluggy would call it first: those whose names come before it are put behind it again.
+        for other, plugged in sorted(self.manager.list_name_plugin(), reverse=True, key=lambda item: item[0]):
+            if other < name:
+                self.manager.unregister(name=other)
+                self.manager.register(plugged, name=other)
 
     def _stand_in(self, plugin: Plugin) -> None:
         assert plugin.manifest is not None
