@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from kernel.tools import Tool, ToolContext, ToolResult
 
 SHARED = Path(os.environ.get("KERNEL_SHARED") or Path(__file__).resolve().parents[2] / "shared")
 
@@ -40,3 +43,39 @@ def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield home
     os.environ.clear()
     os.environ.update(before)
+
+
+class Probe(Tool):
+    """A tool that does what the test says.
+
+    :param run: what a call does: a function of (input, context), async or not; the tool echoes its input without it.
+    :param attributes: class attributes and methods of ``Tool`` that this one has its own of.
+    """
+
+    description = "For tests."
+    input_schema = {"type": "object", "properties": {"n": {"type": "integer"}, "text": {"type": "string"}}}
+
+    def __init__(self, name: str = "Probe", run: Callable[..., Any] | None = None, *, safe: Any = False,
+                 **attributes: Any) -> None:
+        self.name = name  # type: ignore[misc]  # instances share one class here
+        self.run = run
+        self.safe = safe
+        self.ran: list[dict[str, Any]] = []
+        for key, value in attributes.items():
+            setattr(self, key, value)
+
+    def is_concurrency_safe(self, input: dict[str, Any]) -> bool:
+        return bool(self.safe(input) if callable(self.safe) else self.safe)
+
+    async def call(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
+        self.ran.append(input)
+        value: Any = self.run(input, context) if self.run else f"ran {input}"
+        if isinstance(value, Awaitable):
+            value = await value
+        return ToolResult(content=value, structured={"out": value}) if isinstance(value, str) else value
+
+
+@pytest.fixture
+def probe() -> type[Probe]:
+    """The class of a tool that does what the test says."""
+    return Probe
