@@ -10,43 +10,68 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernel.answers import (
-        ANSWERS, Answer, ConfigChangeResult, CwdChangedResult, Decision, DirectoryAddedResult, ElicitationHookResult,
-        ElicitationResultResult, FileChangedResult, InstructionsLoadedResult, MessageDisplayResult,
-        NotificationResult, PermissionDeniedResult, PermissionRequestResult, PostCompactResult, PostModelSwitchResult,
-        PostToolBatchResult, PostToolUseFailureResult, PostToolUseResult, PreCompactResult, PreModelSwitchResult,
-        PreToolUseResult, SessionEndResult, SessionStartResult, SetupResult, StopFailureResult, StopResult,
-        SubagentStartResult, SubagentStopResult, TaskCompletedResult, TaskCreatedResult, TeammateIdleResult,
-        UserPromptExpansionResult, UserPromptSubmitResult, WorktreeCreateResult, WorktreeRemoveResult)
-    from kernel.clock import Clock
+        ANSWERS as ANSWERS, Answer as Answer, ConfigChangeResult as ConfigChangeResult, CwdChangedResult as
+        CwdChangedResult, Decision as Decision, DirectoryAddedResult as DirectoryAddedResult, ElicitationHookResult as
+        ElicitationHookResult, ElicitationResultResult as ElicitationResultResult, FileChangedResult as
+        FileChangedResult, InstructionsLoadedResult as InstructionsLoadedResult, MessageDisplayResult as
+        MessageDisplayResult, NotificationResult as NotificationResult, PermissionDeniedResult as
+        PermissionDeniedResult, PermissionRequestResult as PermissionRequestResult, PostCompactResult as
+        PostCompactResult, PostModelSwitchResult as PostModelSwitchResult, PostToolBatchResult as PostToolBatchResult,
+        PostToolUseFailureResult as PostToolUseFailureResult, PostToolUseResult as PostToolUseResult, PreCompactResult
+        as PreCompactResult, PreModelSwitchResult as PreModelSwitchResult, PreToolUseResult as PreToolUseResult,
+        SessionEndResult as SessionEndResult, SessionStartResult as SessionStartResult, SetupResult as SetupResult,
+        StopFailureResult as StopFailureResult, StopResult as StopResult, SubagentStartResult as SubagentStartResult,
+        SubagentStopResult as SubagentStopResult, TaskCompletedResult as TaskCompletedResult, TaskCreatedResult as
+        TaskCreatedResult, TeammateIdleResult as TeammateIdleResult, UserPromptExpansionResult as
+        UserPromptExpansionResult, UserPromptSubmitResult as UserPromptSubmitResult, WorktreeCreateResult as
+        WorktreeCreateResult, WorktreeRemoveResult as WorktreeRemoveResult)
+    from kernel.clock import Clock as Clock
     from kernel.errors import (
-        DuplicateError, HistoryError, KernelError, LoadError, ManifestError, ModelError, PluginError, SessionError,
-        SettingsError, StreamError, ToolError, UsageError)
+        DuplicateError as DuplicateError, HistoryError as HistoryError, KernelError as KernelError, LoadError as
+        LoadError, ManifestError as ManifestError, ModelError as ModelError, PluginError as PluginError, SessionError
+        as SessionError, SettingsError as SettingsError, StreamError as StreamError, ToolError as ToolError,
+        UsageError as UsageError)
     from kernel.events import (
-        EVENTS, ConfigChange, CwdChanged, DirectoryAdded, Elicitation, ElicitationResult, Event, FileChanged,
-        InstructionsLoaded, MessageDisplay, Notification, PermissionDenied, PermissionRequest, PostCompact,
-        PostModelSwitch, PostToolBatch, PostToolUse, PostToolUseFailure, PreCompact, PreModelSwitch, PreToolUse,
-        SessionEnd, SessionStart, Setup, Stop, StopFailure, SubagentStart, SubagentStop, TaskCompleted, TaskCreated,
-        TeammateIdle, UserPromptExpansion, UserPromptSubmit, WorktreeCreate, WorktreeRemove)
-    from kernel.frontend import Command, FrontEnd
-    from kernel.harness import Harness
-    from kernel.hookspecs import hookimpl
-    from kernel.manifest import Manifest
-    from kernel.merge import Merged, Text, merge
-    from kernel.messages import Block, History, normalise, reminder, text_block, text_of
-    from kernel.middleware import Middleware
-    from kernel.models import ModelCaller, ModelInfo, ModelProvider, ModelRequest, Prices, Response, StreamEvent, Usage
-    from kernel.options import Options
+        EVENTS as EVENTS, ConfigChange as ConfigChange, CwdChanged as CwdChanged, DirectoryAdded as DirectoryAdded,
+        Elicitation as Elicitation, ElicitationResult as ElicitationResult, Event as Event, FileChanged as
+        FileChanged, InstructionsLoaded as InstructionsLoaded, MessageDisplay as MessageDisplay, Notification as
+        Notification, PermissionDenied as PermissionDenied, PermissionRequest as PermissionRequest, PostCompact as
+        PostCompact, PostModelSwitch as PostModelSwitch, PostToolBatch as PostToolBatch, PostToolUse as PostToolUse,
+        PostToolUseFailure as PostToolUseFailure, PreCompact as PreCompact, PreModelSwitch as PreModelSwitch,
+        PreToolUse as PreToolUse, SessionEnd as SessionEnd, SessionStart as SessionStart, Setup as Setup, Stop as
+        Stop, StopFailure as StopFailure, SubagentStart as SubagentStart, SubagentStop as SubagentStop, TaskCompleted
+        as TaskCompleted, TaskCreated as TaskCreated, TeammateIdle as TeammateIdle, UserPromptExpansion as
+        UserPromptExpansion, UserPromptSubmit as UserPromptSubmit, WorktreeCreate as WorktreeCreate, WorktreeRemove as
+        WorktreeRemove)
+    from kernel.frontend import Command as Command, FrontEnd as FrontEnd
+    from kernel.harness import Harness as Harness
+    from kernel.hookspecs import hookimpl as hookimpl
+    from kernel.manifest import Manifest as Manifest
+    from kernel.merge import Merged as Merged, Text as Text, merge as merge
+    from kernel.messages import (
+        Block as Block, History as History, normalise as normalise, reminder as reminder, text_block as text_block,
+        text_of as text_of)
+    from kernel.middleware import Middleware as Middleware
+    from kernel.models import (
+        ModelCaller as ModelCaller, ModelInfo as ModelInfo, ModelProvider as ModelProvider, ModelRequest as
+        ModelRequest, Prices as Prices, Response as Response, StreamEvent as StreamEvent, Usage as Usage)
+    from kernel.options import Options as Options
     from kernel.output import (
-        AssistantMessage, Output, ResultMessage, StreamMessage, SystemMessage, ToolProgress, UserMessage,
-        encode_output)
-    from kernel.plugins import Plugin, PluginSet
-    from kernel.policy import PermissionCall, Policy, Verdict
-    from kernel.prompt import PromptPart
-    from kernel.registry import Registry
-    from kernel.session import Session
-    from kernel.settings import Layer, Problem, Settings, config_dir, git_root
-    from kernel.tools import ReadState, State, Tool, ToolContext, ToolResult, ToolRunner
-    from kernel.transcript import Entry, Restored, Transcript, TranscriptStore
+        AssistantMessage as AssistantMessage, Output as Output, ResultMessage as ResultMessage, StreamMessage as
+        StreamMessage, SystemMessage as SystemMessage, ToolProgress as ToolProgress, UserMessage as UserMessage,
+        encode_output as encode_output)
+    from kernel.plugins import Plugin as Plugin, PluginSet as PluginSet
+    from kernel.policy import PermissionCall as PermissionCall, Policy as Policy, Verdict as Verdict
+    from kernel.prompt import PromptPart as PromptPart
+    from kernel.registry import Registry as Registry
+    from kernel.session import Session as Session
+    from kernel.settings import (
+        Layer as Layer, Problem as Problem, Settings as Settings, config_dir as config_dir, git_root as git_root)
+    from kernel.tools import (
+        ReadState as ReadState, State as State, Tool as Tool, ToolContext as ToolContext, ToolResult as ToolResult,
+        ToolRunner as ToolRunner)
+    from kernel.transcript import (
+        Entry as Entry, Restored as Restored, Transcript as Transcript, TranscriptStore as TranscriptStore)
 
 __version__ = "0.1.0"
 CONTRACT = "2.1.240"

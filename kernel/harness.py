@@ -59,7 +59,7 @@ class Harness:
 
     # -- registries, filled at first use ----------------------------------------------------------------------------
     def _filled(self, kind: str, only: str | None = None) -> Registry[Any]:
-        registry: Registry[Any] = Registry(kind)
+        registry: Registry[Any] = Registry(kind, self.settings, self.options)
         before = {p.name: p.state for p in self.plugins}
         self.plugins.fill(registry, kind, only)
         for plugin in self.plugins:
@@ -187,7 +187,12 @@ class Harness:
         if factory is None:
             self.announce(f"no permission policy {name!r}: every tool call is refused ({self._why_missing('policies', name)})")
             return NoPolicy()
-        policy: Policy = factory.open(session)
+        try:
+            policy: Policy = factory.open(session)
+        except Exception as error:
+            self.announce(f"the permission policy {name!r} cannot be opened, so every tool call is refused: "
+                          f"{type(error).__name__}: {error}")
+            return NoPolicy()
         return policy
 
     # -- diagnostics ---------------------------------------------------------------------------------------------------------

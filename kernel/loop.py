@@ -15,7 +15,7 @@ from msgspec import UNSET
 from kernel import CONTRACT, events as e
 from kernel.batch import run_batch
 from kernel.errors import ModelError
-from kernel.messages import Block, reminder, text_block, text_of
+from kernel.messages import INTERRUPTED, Block, blocks_of, reminder, text_block, text_of
 from kernel.models import Response, Usage
 from kernel.output import AssistantMessage, ResultMessage, UserMessage
 from kernel.request import category, respond
@@ -68,13 +68,13 @@ class Turn:
 async def run(session: Session, prompt: str | list[Block], *, uuid: str | None = None,
               origin: dict[str, Any] | None = None) -> ResultMessage:
     """Run one prompt to its end; see ``Session.submit``."""
-    await session.start()
     turn = Turn(session)
     session.turn_usage = Usage()
     session.denials = []
-    session.prompt_id = session.clock.new_id()
-    _say_init(session)
     try:
+        await session.start()
+        session.prompt_id = session.clock.new_id()
+        _say_init(session)
         await _admit(session, prompt, uuid)
         await _turns(session, turn)
         leave = Leave("completed", stop_reason=turn.stop_reason)
@@ -82,6 +82,8 @@ async def run(session: Session, prompt: str | list[Block], *, uuid: str | None =
         leave = outcome
     except ModelError as error:
         leave = await _api_error(session, error)
+    except Exception as error:
+        leave = _internal(session, turn, error)
     session.interrupted = False
     message = make_result(session, turn, leave, uuid, origin)
     session.emit(message)
@@ -113,6 +115,9 @@ def _check_budget(session: Session, turn: Turn) -> None:
 async def _admit(session: Session, prompt: str | list[Block], uuid: str | None) -> None:
     """UserPromptSubmit, then the prompt enters the history, with the context that was added."""
     blocks = [text_block(prompt)] if isinstance(prompt, str) else list(prompt)
+    if not blocks_of(blocks):
+        raise Leave("completed", text="The prompt was blank, so nothing was asked.")
+    _close_calls(session, INTERRUPTED)  # a call that was put off and never taken up again
     merged = await session.fire(session.make(e.UserPromptSubmit, prompt=text_of(blocks), session_title=session.title))
     session.title = merged.last.get("session_title", session.title)
     if merged.blocked or merged.stopped:
@@ -134,11 +139,11 @@ async def _admit(session: Session, prompt: str | list[Block], uuid: str | None) 
 # -- the model ------------------------------------------------------------------------------------------------------------
 async def _ask_model(session: Session, turn: Turn) -> Response:
     """One answer, in the history, in the transcript and on the stream."""
+    if session.interrupted:  # it came before the request, which is not made then
+        _interrupted(session, turn, None)
     turn.requests += 1
     with anyio.CancelScope() as scope:
         session.scope = scope
-        if session.interrupted:
-            scope.cancel()
         response = await respond(session, session.request())
     session.scope = None
     if scope.cancelled_caught:
@@ -179,7 +184,7 @@ def _with_new_ids(session: Session, response: Response) -> list[Block]:
         call = block.get("id")
         if block.get("type") == "tool_use" and (not isinstance(call, str) or call in used or session.history.knows(call)):
             block = {**block, "id": f"toolu_{session.clock.new_id().replace('-', '')[:24]}"}
-            if call in response.bad_inputs:
+            if str(call) in response.bad_inputs:
                 response.bad_inputs[block["id"]] = response.bad_inputs[str(call)]
         used.add(str(block.get("id")))
         blocks.append(block)
@@ -190,14 +195,16 @@ async def _run_calls(session: Session, turn: Turn, response: Response) -> None:
     """Run the batch and answer it in one user message."""
     turn.texts = []
     turn.tool_turns += 1
-    turn.stop_blocks = 0
+    turn.stop_blocks = turn.pauses = 0
+    cut = response.cut_call and not response.incomplete
+    turn.continuations = turn.continuations + 1 if cut else 0
     budget = session.options.max_budget_usd
     batch = await run_batch(session, response)
     if batch.deferred:
         call = batch.deferred
         raise Leave("tool_deferred", stop_reason="tool_deferred",
                     deferred_tool_use={"id": call.id, "name": call.name, "input": call.input})
-    more = [text_block(SPLIT_CALL)] if response.cut_call else []
+    more = [text_block(SPLIT_CALL)] if cut else []
     if response.incomplete:
         session.notice(INCOMPLETE)
         more.append(reminder(INCOMPLETE))
@@ -216,6 +223,8 @@ async def _run_calls(session: Session, turn: Turn, response: Response) -> None:
     if turn.malformed > MAX_MALFORMED:
         raise Leave("malformed_tool_use_exhausted", "error_during_execution", stop_reason=turn.stop_reason,
                     errors=(f"{turn.malformed} answers in a row held only malformed tool calls",))
+    if turn.continuations > MAX_CONTINUATIONS:
+        raise Leave("model_error", stop_reason=turn.stop_reason, text=text_of(response.blocks), is_error=True)
     if budget is not None:
         _check_budget(session, turn)
 
@@ -226,6 +235,7 @@ async def _goes_on(session: Session, turn: Turn, response: Response) -> bool:
     text = text_of(response.blocks)
     reason = response.stop_reason
     if reason == "refusal":
+        _close_calls(session, "Not run: the answer was refused.")
         details = response.stop_details or {}
         raise Leave("completed", stop_reason="refusal", is_error=True,
                     text=text or str(details.get("explanation") or "The model refused to answer."))
@@ -293,13 +303,30 @@ def _interrupted(session: Session, turn: Turn, partial: Response | None) -> None
     """Keep what was shown, answer what was called, mark the interruption (loop contract, 9.4)."""
     if partial and partial.blocks:
         _take(session, partial, aborted=True)
-        results = [{"type": "tool_result", "tool_use_id": c["id"], "content": "Not run: interrupted by the user.",
-                    "is_error": True} for c in partial.calls]
-        if results:
-            session.history.append("user", results)
-            session.record(Entry(type="user", uuid=session.clock.new_id(), message={"role": "user", "content": results}))
+        _close_calls(session, "Not run: interrupted by the user.")
     _mark_interrupt(session, "[Request interrupted by user]")
     raise Leave("aborted_streaming", "error_during_execution", stop_reason=turn.stop_reason, errors=("Interrupted by the user",))
+
+
+def _close_calls(session: Session, text: str) -> None:
+    """Answer the calls that are still open, so that the history stays legal."""
+    results: list[Block] = [{"type": "tool_result", "tool_use_id": call, "content": text, "is_error": True}
+                            for call in session.history.open_calls]
+    if results:
+        session.history.append("user", results)
+        session.record(Entry(type="user", uuid=session.clock.new_id(), message={"role": "user", "content": results}))
+
+
+def _internal(session: Session, turn: Turn, error: Exception) -> Leave:
+    """A fault of ours or of a plugin that nothing nearer caught: the run ends with a result, the session goes on."""
+    import traceback
+
+    session.debug("".join(traceback.format_exception(error)))
+    _close_calls(session, INTERRUPTED)
+    text = f"Internal failure: {type(error).__name__}: {error}"
+    session.notice(f"{text} (--debug shows where)", guard=True)
+    reason = "model_error" if turn.requests else "turn_setup_failed"
+    return Leave(reason, "error_during_execution", stop_reason=turn.stop_reason, errors=(text,))
 
 
 def _mark_interrupt(session: Session, text: str) -> None:

@@ -64,8 +64,13 @@ async def instructions(session: Session, parts: list[PromptPart]) -> str:
 
 
 async def _layer(session: Session, parts: list[PromptPart], layer: Layer) -> str:
-    mine = sorted((p for p in parts if p.layer == layer), key=lambda p: p.name)
-    return "\n\n".join([text for part in mine if (text := (await part.text(session)).strip())])
+    texts = []
+    for part in sorted((p for p in parts if p.layer == layer), key=lambda p: p.name):
+        try:
+            texts.append((await part.text(session)).strip())
+        except Exception as error:
+            session.notice(f"prompt part {part.name!r} is left out: {type(error).__name__}: {error}", guard=True)
+    return "\n\n".join(t for t in texts if t)
 
 
 def _environment(session: Session) -> str:

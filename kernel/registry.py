@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kernel.errors import DuplicateError
+
+if TYPE_CHECKING:
+    from kernel.options import Options
+    from kernel.settings import Settings
 
 T = TypeVar("T")
 
@@ -16,8 +20,11 @@ class Registry(Generic[T]):
     Called like a function by a registration hook: ``register(thing)`` uses ``thing.name``.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, settings: Settings | None = None, options: Options | None = None) -> None:
         self.kind = kind
+        self.settings = settings
+        """The run's settings, for a plugin whose things depend on them; ``None`` outside a harness."""
+        self.options = options
         self._items: dict[str, tuple[T, str]] = {}
         self.plugin = "kernel"  # who is registering now; set by the loader around each hook
 

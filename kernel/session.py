@@ -124,11 +124,19 @@ class Session:
     def _offer_tools(self) -> None:
         wanted = self.options.tools
         for tool in self.harness.tools:
-            if (wanted is None or tool.name in wanted) and self.policy.is_visible(tool) and tool.is_enabled(self):
+            if wanted is not None and tool.name not in wanted:
+                continue
+            try:
+                definition = tool.definition() if self.policy.is_visible(tool) and tool.is_enabled(self) else None
+            except Exception as error:
+                self.notice(f"the tool {tool.name} is not offered: {type(error).__name__}: {error}", guard=True)
+                continue
+            if definition is not None:
                 self.offered.append(tool)
-                for name in (tool.name, *tool.aliases):
-                    self.tools.setdefault(name, tool)
-        self.definitions = [tool.definition() for tool in self.offered]
+                self.definitions.append(definition)
+        for tool in self.offered:
+            for name in (tool.name, *tool.aliases):
+                self.tools.setdefault(name, tool)
 
     async def _hear(self, event: Event) -> Merged:
         """Fire an event of the session's start; its contexts go ahead of the first prompt."""
