@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernel import Block, CwdChanged, Session, State, Tool, ToolContext, ToolError, ToolResult
-from kernel_tools_shell import place, report, words
+from kernel_tools_shell import place, report, seen, words
 from kernel_tools_shell.manual import BASH_MANUAL
 from kernel_tools_shell.script import switched_on
 from kernel_tools_shell.shell import Shell, Started
@@ -86,7 +86,7 @@ class Bash(Tool):
         await shell.prepare()
         start = place.before(context.session, context.cwd)
         try:
-            started = shell.start(input["command"], start.cwd, background=bool(input.get("run_in_background")))
+            started = shell.start(input["command"], start.cwd)
         except OSError as error:
             raise ToolError("spawn_failed", f"The command could not be started in {start.cwd}: {error.strerror or error}. "
                                             f"The shell is {shell.path}.") from error
@@ -181,6 +181,8 @@ class Run:
             fields |= {"stdout": text[:report.read_back()], "persistedOutputPath": path, "persistedOutputSize": self.sink.size}
             if self.sink.size > report.SAVED_BYTES:
                 fields["stderr"] = _lines(notes, f"The saved file holds the first {report.SAVED_BYTES:,} bytes only.")
+        elif code == 0:
+            seen.note(self.context, self.start.cwd, self.text)
         return self._result(fields, modifier)
 
     def _moved(self) -> ToolResult:

@@ -29,7 +29,7 @@ class Command:
     """Started at once by its constructor.
 
     ``exit_code`` is set when the shell has ended and its output is in the sink; death by signal N counts as 128 + N.
-    ``cut`` says why the command was killed, if it was: ``output`` (over ``max_written`` bytes) or ``time``.
+    ``cut`` says why the command was killed, if it was: ``output`` (over ``MAX_WRITTEN`` bytes) or ``time``.
 
     :param argv: program and arguments.
     :param mark: unique; found again in the environment of everything that the command starts.
@@ -38,7 +38,7 @@ class Command:
     """
 
     def __init__(self, argv: list[str], *, cwd: str, env: Mapping[str, str], sink: Sink, mark: str,
-                 seconds: float | None = None, max_written: int = MAX_WRITTEN) -> None:
+                 seconds: float | None = None) -> None:
         import subprocess
 
         self.sink = sink
@@ -47,7 +47,6 @@ class Command:
         self.exit_code: int | None = None
         self.cut: Literal["output", "time"] | None = None
         self._deadline = None if seconds is None else self.began + seconds
-        self._max_written = max_written
         self._lock = threading.Lock()
         self._callbacks: list[Callable[[], None]] = []
         output, inner = os.pipe()
@@ -130,7 +129,7 @@ class Command:
             os.close(exit_fd)
         self._finish()
         while open_ and (data := os.read(output, _CHUNK)):  # who still writes must not die of a closed pipe
-            if self.sink.size <= self._max_written:
+            if self.sink.size <= MAX_WRITTEN:
                 self.sink.write(data)
         os.close(output)
 
@@ -143,7 +142,7 @@ class Command:
         return None if self._deadline is None else max(1.0, (self._deadline - time.monotonic()) * 1000)
 
     def _guard(self) -> None:
-        if self.sink.size > self._max_written:
+        if self.sink.size > MAX_WRITTEN:
             self.cut = "output"
         elif self._deadline is not None and time.monotonic() > self._deadline:
             self.cut = "time"

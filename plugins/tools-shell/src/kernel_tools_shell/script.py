@@ -44,11 +44,10 @@ def environment(session_environment: Mapping[str, str], session_id: str, effort:
     return env
 
 
-def env_files(session_environment: Mapping[str, str]) -> list[str]:
-    """The scripts of ``CLAUDE_ENV_FILE``, the launching user's before the session's; those that hold something."""
-    given = [os.environ.get("CLAUDE_ENV_FILE"), session_environment.get("CLAUDE_ENV_FILE")]
-    files = [file for file in dict.fromkeys(given) if file]
-    return [file for file in files if os.path.isfile(file) and os.path.getsize(file)]
+def env_file(session_environment: Mapping[str, str]) -> list[str]:
+    """The script of ``CLAUDE_ENV_FILE`` if it holds something: the session's, which begins with the launching user's."""
+    file = session_environment.get("CLAUDE_ENV_FILE") or os.environ.get("CLAUDE_ENV_FILE")
+    return [file] if file and os.path.isfile(file) and os.path.getsize(file) else []
 
 
 def build(shell: str, command: str, *, cwd_file: Path, sources: Sequence[str | Path]) -> list[str]:

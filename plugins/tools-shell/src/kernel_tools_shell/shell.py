@@ -84,7 +84,7 @@ class Shell:
             elif target.exists():
                 self._snapshot = target
 
-    def start(self, text: str, cwd: str, *, background: bool = False) -> Started:
+    def start(self, text: str, cwd: str) -> Started:
         """Start a command.
 
         :raises OSError: it cannot be started.
@@ -94,9 +94,9 @@ class Shell:
         cwd_file = self.scratch / f"cwd-{self._count}"
         sources: list[str | Path] = [self._snapshot] if self._snapshot else []
         argv = script.build(self.path, text, cwd_file=cwd_file,
-                            sources=[*sources, *script.env_files(self.session.environment)])
+                            sources=[*sources, *script.env_file(self.session.environment)])
         command = Command(argv, cwd=cwd, env=self._environment(), sink=Sink(self.folder / f"{id}.output"),
-                          mark=f"{self.mark}{self._count}", seconds=self._life() if background else None)
+                          mark=f"{self.mark}{self._count}", seconds=self._life())
         self.running.add(command)
         return Started(self, id, command, text, cwd_file)
 
@@ -104,6 +104,7 @@ class Shell:
         return script.environment(self.session.environment, self.session.id, self.session.effort)
 
     def _life(self) -> float | None:
+        """Seconds that a command may last, whoever waits for it."""
         if not self.session.agent_id:
             return None
         given = os.environ.get("CLAUDE_SUBAGENT_BG_SHELL_MAX_MS", "")

@@ -27,9 +27,10 @@ _EMIT = {
     "zsh": f"""echo {_START}
         for f in ${{(k)functions}}; do case $f in _[^_]*) ;; *) builtin functions -- $f;; esac; done
         builtin alias -L
-        for o in ${{(k)options}}; do case $o in
-            interactive|monitor|zle|shinstdin|login|privileged|restricted|singlecommand|exec|xtrace|verbose|errexit|errreturn) ;;
-            *) [[ $options[$o] == on ]] && echo "setopt $o" || echo "unsetopt $o";; esac; done 2>/dev/null""",
+        for o in $(builtin setopt); do case $o in
+            interactive|monitor|zle|shinstdin|login|privileged|restricted|singlecommand) ;;
+            noexec|xtrace|verbose|errexit|errreturn) ;;
+            *) echo "setopt $o";; esac; done""",
 }
 _FILES = {"bash": ".bashrc", "zsh": ".zshrc"}
 
