@@ -118,7 +118,8 @@ class Graph:
         """
         if not self._damaged or self.lines[place].entry.get("isCompactSummary"):
             return None
-        before = next((n for n in range(place - 1, -1, -1) if not self.lines[n].is_sidechain), None)
+        before = next((n for n in range(place - 1, -1, -1)
+                       if not self.lines[n].is_sidechain and self.place[self.lines[n].uuid] == n), None)
         if before is None:
             return None
         gap = bisect_right(self._damaged, self.lines[before].number)

@@ -8,6 +8,7 @@ rename may stand in it).
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -51,9 +52,8 @@ class LineFile:
     def mend(self) -> None:
         """Close a line that another process left open, so that the next one stands alone."""
         try:
-            fd = self._ready()
-            if self._torn:
-                self._put(fd, completion(self._tail), b"")
+            self._ready()
+            self._put(self._closing(), b"")
         except OSError as error:
             self._fail(error)
 
@@ -61,8 +61,8 @@ class LineFile:
         """Append whole lines. True when they are in the file: from then on they survive a kill of the process."""
         self.waiting += lines
         try:
-            fd = self._ready()
-            self._put(fd, completion(self._tail) if self._torn else b"", self.waiting)
+            self._ready()
+            self._put(self._closing() if self._torn else b"", self.waiting)
         except OSError as error:
             self._fail(error)
             return False
@@ -122,8 +122,31 @@ class LineFile:
             self._look_at_tail(self._fd, self.end)
         return self._fd
 
-    def _put(self, fd: int, prefix: bytes, lines: bytes) -> None:
+    def _closing(self) -> bytes:
+        """What closes a torn line before the next write; empty if none is torn.
+
+        A line may look torn only because another process is in the middle of a write. Setting the mode to what it is
+        waits for that write, since both hold the file's lock: if the size is the same afterwards, nobody was writing.
+        A newline too many is an empty line and harms nobody; half a character would be rubbish.
+        """
+        for _ in range(3):
+            if not self._torn or self._fd is None:
+                return b""
+            size = self.end
+            try:
+                os.fchmod(self._fd, stat.S_IMODE(os.fstat(self._fd).st_mode))
+            except OSError:
+                break
+            self._ready()
+            if self.end == size:
+                return completion(self._tail)
+        return b"\n"
+
+    def _put(self, prefix: bytes, lines: bytes) -> None:
+        fd = self._fd
         data = prefix + lines if prefix else lines
+        if fd is None or not data:
+            return
         done = 0
         try:
             while done < len(data):
@@ -142,7 +165,8 @@ class LineFile:
             self._look(fd, self.end, after - done)
         self._torn = False
         self.end = after
-        self._written(lines)
+        if lines:
+            self._written(lines)
 
     def _look(self, fd: int, start: int, stop: int) -> None:
         start = max(min(start, stop), stop - LOOK_BACK)
