@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from kernel_tools_files.toolset import file_tools
 
 from kernel import Session, Tool, ToolContext, ToolError, ToolResult
 from kernel.testing import Kit
-from kernel_tools_files.toolset import file_tools
 
 
 class Bench:
@@ -72,10 +72,10 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     for name in ("CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS", "CLAUDE_CODE_GLOB_HIDDEN", "CLAUDE_CODE_GLOB_NO_IGNORE",
                  "CLAUDE_CODE_GLOB_TIMEOUT_SECONDS"):
         monkeypatch.delenv(name, raising=False)
     workspace = tmp_path / "work"
     workspace.mkdir()
-    yield Bench(workspace)
+    return Bench(workspace)

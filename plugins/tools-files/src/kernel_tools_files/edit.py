@@ -19,7 +19,7 @@ from kernel_tools_files.writing import replace_file
 
 SNIPPET_CHARS = 4_000
 """A single change is shown with its lines' numbers up to this length."""
-HOLDS_MORE = "The file also holds changes that were made since you read it; read it again before you rely on the rest of it."
+HOLDS_MORE = "(The file holds other changes too, made since you read it. Read it again before you rely on the rest of it.)"
 
 
 class Edit(FileTool):

@@ -62,9 +62,8 @@ def prepared(data: bytes, kind: str, path: str) -> Image:
     if fits:
         return Image(data, kind, size, size)
     told = f", {size[0]} x {size[1]} pixels" if size else ""
-    raise ToolError("too_large", f"{path} has {len(data)} bytes{told}; the limits are {MAX_BYTES} bytes and {MAX_SIDE} "
-                    "pixels on a side. Make a smaller copy through Bash, for example with `convert IN -resize 1600x1600 OUT.jpg`, "
-                    "and read that.")
+    raise ToolError("too_large", f"{path} has {len(data)} bytes{told}; the limits are {MAX_BYTES} bytes and {MAX_SIDE} pixels on "
+                    "a side. Make a smaller copy through Bash, for example with `convert IN -resize 1600x1600 OUT.jpg`.")
 
 
 def _smaller(data: bytes, path: str) -> Image | None:

@@ -24,7 +24,7 @@ DIGEST_BYTES = 64 << 20
 def token_limit() -> int:
     """``CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS``, or 25,000."""
     given = os.environ.get("CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS", "")
-    return int(given) if given.isdigit() and int(given) > 0 else DEFAULT_TOKENS
+    return int(given) if given.isdecimal() and int(given) > 0 else DEFAULT_TOKENS
 
 
 class Page(NamedTuple):
@@ -48,7 +48,7 @@ class Page(NamedTuple):
 
     @property
     def content(self) -> str:
-        return "\n".join(self.lines) + ("\n" if self.ended else "")
+        return "\n".join(self.lines) + ("\n" if self.lines and self.ended else "")
 
 
 def numbered(lines: list[str], start: int) -> str:
@@ -106,6 +106,7 @@ class _Scan:
         self.number = 1      # of the line that is being read
         self.head = ""       # its first characters, while it is wanted
         self.length = 0      # all of its characters so far
+        self.last = ""       # its last character so far
         self.chars = 0       # of the page
         self.cut = 0
         self.capped = False
@@ -142,14 +143,16 @@ class _Scan:
         room = LINE_CHARS + 1 - len(self.head)  # one more, for the carriage return of a line that just fits
         self.head += text[:max(0, room)]
         self.length += len(text)
+        self.last = text[-1:] or self.last
 
     def _finish(self, *, ended: bool) -> None:
         """The line is complete: keep it, or end the page before it."""
         line, length = self.head, self.length
+        if ended and length and self.last == "\r":
+            length -= 1
+            line = line[:length]
         self.head, self.length = "", 0
         self.number += 1
-        if ended and len(line) == length and line.endswith("\r"):
-            line, length = line[:-1], length - 1
         cut = length > LINE_CHARS
         if cut:
             line = f"{line[:LINE_CHARS]}… (line cut: {length} characters in all)"
