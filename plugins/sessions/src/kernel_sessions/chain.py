@@ -8,7 +8,7 @@ beside the chain, and entries before a damaged line.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -211,9 +211,9 @@ def is_prompt(entry: dict[str, Any]) -> bool:
             and not results(entry) and not _text(entry).startswith(INTERRUPT_MARK))
 
 
-def first_prompt(chain: Chain) -> str:
-    """The first words of the conversation, for a title."""
-    text = next((t for e in chain.entries if is_prompt(e) and (t := " ".join(_text(e).split()))), "")
+def first_prompt(entries: Iterable[dict[str, Any]]) -> str:
+    """The first words of a conversation, for a title."""
+    text = next((t for e in entries if is_prompt(e) and (t := " ".join(_text(e).split()))), "")
     return text if len(text) <= 200 else f"{text[:200].rstrip()}\u2026"
 
 

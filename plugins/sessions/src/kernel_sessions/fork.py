@@ -51,5 +51,6 @@ def fork(graph: Graph, chain: Chain, source: str, session_id: str, clock: Clock)
     if graph.journal.replacements:
         lines.append(line({"type": "content-replacement", "sessionId": session_id, "uuid": clock.new_id(), "timestamp": now,
                            "replacements": graph.journal.replacements}))
-    title = graph.journal.fact("custom-title", "ai-title") or first_prompt(chain) or "Forked session"
+    said = first_prompt(e for stretch in stretches for e in stretch)
+    title = graph.journal.fact("custom-title", "ai-title") or said or "Forked session"
     return Copy(lines, copies[-1]["uuid"] if copies else None, f"{title} (fork)")
