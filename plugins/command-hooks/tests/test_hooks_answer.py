@@ -58,7 +58,7 @@ ALLOW = specific("PreToolUse", permissionDecision="allow")
 NO_EVENT_NAME = {"hookSpecificOutput": {"permissionDecision": "deny"}}
 
 
-# -- the table of 11.1, on PreToolUse ---------------------------------------------------------------------------------
+# -- the table of 11.1, on PreToolUse ----------------------------------------------------------------------------------
 @pytest.mark.parametrize(("code", "stdout", "decision", "reason", "notice"), [
     (0, "", None, None, False), (0, "formatted 3 files", None, None, False), (0, DENY, "deny", "json says no", False),
     (0, NO_EVENT_NAME, None, None, True), (0, {}, None, None, False),
@@ -138,7 +138,7 @@ def test_plain_stdout_of_a_failure_is_no_context() -> None:
     assert reading("UserPromptSubmit", code=1, stdout="ctx").answer is None
 
 
-# -- events that take less -----------------------------------------------------------------------------------------------
+# -- events that take less ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", [n for n, f in FACTS.items() if f.output == "discarded"])
 def test_discarding_events_keep_nothing(name: str) -> None:
     out = reading(name, stdout={"continue": False, "systemMessage": "sm", "decision": "block", "reason": "r"})
@@ -173,7 +173,7 @@ def test_an_object_of_its_own_on_an_event_without_one_is_a_schema_failure(name: 
     assert bool(out.notice) is (FACTS[name].output == "standard")
 
 
-# -- exit code 2 -----------------------------------------------------------------------------------------------------------
+# -- exit code 2 -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", FACTS)
 def test_exit_2_has_the_effect_of_its_event(name: str) -> None:
     out, exit2 = reading(name, code=2, stderr="no"), FACTS[name].exit2
@@ -201,7 +201,7 @@ def test_exit_2_keeps_the_other_fields_except_on_elicitations() -> None:
     assert shown.notice == "stay" and shown.answer is not None and shown.answer.system_message == "env loaded"
 
 
-# -- it did not run ----------------------------------------------------------------------------------------------------------
+# -- it did not run ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("name", "seen", "guard"), [
     ("PreToolUse", True, True), ("UserPromptSubmit", True, False), ("MessageDisplay", False, False),
     ("Notification", False, False)])
@@ -230,7 +230,7 @@ def test_success_does_not_refuse_where_on_failure_says_block() -> None:
     assert found.permission_decision == "allow"
 
 
-# -- terminals and worktrees ---------------------------------------------------------------------------------------------------
+# -- terminals and worktrees -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("sequence", "counts"), [
     ("\x1b]777;notify;t;b\x07", True), ("\x1b]9;x\x1b\\", True), ("\x07", True), ("\x1b]0;t\x07\x07", True),
     ("\x1b]52;c;AAAA\x07", False), ("\x1b]9;x\x07\x1b[31m", False), ("plain", False), ("\x1b]9;a\nb\x07", False)])
@@ -251,7 +251,7 @@ def test_a_worktree_needs_a_path(ran: dict[str, Any], path: str | None) -> None:
     assert (found.decision == "block") is (path is None)
 
 
-# -- strangers -----------------------------------------------------------------------------------------------------------------
+# -- strangers ---------------------------------------------------------------------------------------------------------
 KEYS = st.sampled_from(["continue", "decision", "hookSpecificOutput", "hookEventName", "x"])
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3)
                     | st.dictionaries(KEYS, inner, max_size=4), max_leaves=8)

@@ -81,7 +81,7 @@ def read(event: Event, handler: Handler, ran: Ran) -> Reading:
     return out
 
 
-# -- it did not run -----------------------------------------------------------------------------------------------------
+# -- it did not run ----------------------------------------------------------------------------------------------------
 def _did_not_run(name: str, facts: Facts, ran: Ran, out: Reading) -> None:
     out.failed = ran.error or f"timed out after {ran.timeout:g} s; its output does not count"
     shown = facts.output == "standard" or facts.refuses if ran.unusable else facts.output == "standard"
@@ -91,7 +91,7 @@ def _did_not_run(name: str, facts: Facts, ran: Ran, out: Reading) -> None:
     out.debug.append(out.failed)
 
 
-# -- exit code and stdout -------------------------------------------------------------------------------------------------
+# -- exit code and stdout ----------------------------------------------------------------------------------------------
 def _by_exit_code(name: str, facts: Facts, ran: Ran, out: Reading) -> None:
     """The table of section 11.1."""
     value = json_object(ran, out.debug)
@@ -176,7 +176,7 @@ def _first_line(ran: Ran) -> str:
     return f"{NO_STDERR} (exit code {ran.code})"
 
 
-# -- JSON -----------------------------------------------------------------------------------------------------------------
+# -- JSON --------------------------------------------------------------------------------------------------------------
 def parse(name: str, value: dict[str, Any]) -> tuple[Answer | None, str]:
     """A JSON object as an answer, or what is wrong with it."""
     try:
@@ -249,7 +249,7 @@ _SEQUENCES = re.compile(r"(?:\x07|\x1b\](?:0|1|2|9|99|777)(?:;[^\x00-\x1f\x7f-\x
 """OSC 0, 1, 2, 9, 99 and 777, ended by BEL or ST, and BEL: what a handler may send to a terminal (11.2)."""
 
 
-# -- worktrees --------------------------------------------------------------------------------------------------------------
+# -- worktrees ---------------------------------------------------------------------------------------------------------
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 

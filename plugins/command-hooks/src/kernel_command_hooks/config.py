@@ -54,7 +54,7 @@ def read(session: Session) -> Table:
     return table
 
 
-# -- policy -----------------------------------------------------------------------------------------------------------
+# -- policy ------------------------------------------------------------------------------------------------------------
 class _Policy:
     """Who may contribute hooks (sections 3.2, 3.3 and 16)."""
 
@@ -95,7 +95,7 @@ class _Policy:
         return ""
 
 
-# -- sources ----------------------------------------------------------------------------------------------------------
+# -- sources -----------------------------------------------------------------------------------------------------------
 def _plugin(table: Table, admit: _Policy, plugin: Plugin, session: Session) -> None:
     found = plugin_files.find(plugin)
     if not (found.maps or found.faults or found.remarks):
@@ -164,7 +164,7 @@ def _events(table: Table, hooks: dict[str, Any], where: str, *, guard: bool) -> 
             yield event, facts, place, read_groups(groups, place)
 
 
-# -- handlers -----------------------------------------------------------------------------------------------------------
+# -- handlers ----------------------------------------------------------------------------------------------------------
 def _add(table: Table, event: str, facts: Facts, where: str, groups: list[Group], scope: Scope, home: Home | None = None,
          skill: bool = False) -> None:
     mine = table.handlers.setdefault(event, [])

@@ -17,7 +17,7 @@ Text = Annotated[str, Meta(min_length=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 
 
-# -- the wire form ------------------------------------------------------------------------------------------------------
+# -- the wire form -----------------------------------------------------------------------------------------------------
 class Spec(Struct, kw_only=True, tag_field="type"):
     """Fields of every handler. Unknown ones are ignored. ``onFailure`` is an extension of this project: with ``block``, any
     failure of the handler to run or to answer refuses what the event could refuse."""
@@ -142,7 +142,7 @@ def _convert(value: Any, type: Any, where: str) -> Any:
         raise ValueError(f"{where}{path.rstrip('`')}: {message}") from None
 
 
-# -- a handler in its place -----------------------------------------------------------------------------------------------
+# -- a handler in its place --------------------------------------------------------------------------------------------
 class Home(Struct, frozen=True):
     """The plugin that a handler comes from. ``data`` is made at first use; ``options`` are its user configuration."""
 
@@ -189,6 +189,7 @@ class Handler(Struct, kw_only=True):
 
 
 def short(text: str, limit: int = 60) -> str:
-    """One line of at most ``limit`` characters."""
+    """One line of at most ``limit`` characters, shortened in the middle: the end of a path says most."""
     line = " ".join(text.split())
-    return line if len(line) <= limit else f"{line[:limit - 1]}…"
+    head = limit // 3
+    return line if len(line) <= limit else f"{line[:head]}…{line[head + 1 - limit:]}"

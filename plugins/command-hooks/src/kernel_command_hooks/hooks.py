@@ -86,7 +86,7 @@ class Hooks:
         if self.handlers:
             self.running.reload()
 
-    # -- which handlers ---------------------------------------------------------------------------------------------------
+    # -- which handlers ------------------------------------------------------------------------------------------------
     def _choose(self, handlers: list[Handler], event: Event) -> list[Handler]:
         """The handlers whose matcher and rule cover the event, without duplicates, in configuration order."""
         values = self._values(event)

@@ -123,7 +123,7 @@ class Child:
                 return
             await asyncio.sleep(_POLL_S)
 
-    # -- callbacks of the loop ------------------------------------------------------------------------------------------
+    # -- callbacks of the loop -----------------------------------------------------------------------------------------
     def _write(self) -> None:
         assert self._stdin is not None
         try:
@@ -177,7 +177,7 @@ class Child:
             os.close(self._pidfd)
             self._pidfd = None
 
-    # -- the group --------------------------------------------------------------------------------------------------------
+    # -- the group -----------------------------------------------------------------------------------------------------
     def _signal(self, number: int) -> None:
         try:
             os.killpg(self.pid, number)

@@ -92,7 +92,7 @@ def working_directory(call: Call) -> str:
     return next((d for d in (call.event.cwd, call.session.project_root) if os.path.isdir(d)), os.path.expanduser("~"))
 
 
-# -- the command ----------------------------------------------------------------------------------------------------------
+# -- the command -------------------------------------------------------------------------------------------------------
 def _places(call: Call) -> dict[str, str]:
     places = {"CLAUDE_PROJECT_DIR": call.session.project_root}
     home = call.handler.home
@@ -135,7 +135,7 @@ def _shell_form(spec: Command, call: Call, places: dict[str, str]) -> list[str]:
     return ["bash" if spec.shell == "bash" else "/bin/sh", "-c", text]
 
 
-# -- the environment --------------------------------------------------------------------------------------------------------
+# -- the environment ---------------------------------------------------------------------------------------------------
 def environment(call: Call, places: dict[str, str]) -> dict[str, str]:
     """The host's environment and what section 9 adds and takes away."""
     session, event = call.session, call.event

@@ -88,7 +88,7 @@ def _error(text: str, *, unusable: bool = False) -> Ran:
     return Ran(code=None, error=f"Failed with non-blocking status code: {text}", unusable=unusable, http=True)
 
 
-# -- limits that settings set -------------------------------------------------------------------------------------------------
+# -- limits that settings set ------------------------------------------------------------------------------------------
 def listed(session: Session, key: str) -> list[str] | None:
     """A list that all settings files together define; ``None`` where none does. Something that is no list allows nothing."""
     found = session.settings.by_layer(key)

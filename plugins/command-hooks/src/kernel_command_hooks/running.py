@@ -96,11 +96,12 @@ class Running:
             return False  # a print run ends with the turn, so what could wake the model is waited for
         return handler.spec.run_async or handler.spec.rewake
 
-    # -- one handler --------------------------------------------------------------------------------------------------------
+    # -- one handler ---------------------------------------------------------------------------------------------------
     async def _one(self, handler: Handler, event: Event, payload: bytes, *, budget: float | None = None) -> Reading:
         """Run one handler that is waited for."""
-        ran = await self._ran(handler, event, payload, budget=budget)
+        ran, report = await self._ran(handler, event, payload, budget=budget)
         reading = read(event, handler, ran)
+        report.ended(ran, failed=bool(reading.failed))
         if handler.broken or self._runner(handler.spec.type) is None:
             reading.notice = ""  # said when the configuration was read
         if reading.answer is not None:
@@ -111,7 +112,8 @@ class Running:
 
     async def _detached(self, handler: Handler, event: Event, payload: bytes) -> None:
         """An ``async`` handler; without a timeout of its own it gets 600 s, whatever the event."""
-        ran = await self._ran(handler, event, payload, default=TIMEOUT_S, background=True)
+        ran, report = await self._ran(handler, event, payload, default=TIMEOUT_S, background=True)
+        report.ended(ran, failed=bool(ran.error) or ran.code not in (0, None))
         self.background.deliver(event, handler, ran)
 
     async def _observed(self, handler: Handler, event: Event, payload: bytes) -> None:
@@ -121,15 +123,16 @@ class Running:
         self.background.observe(event, handler, reading)
 
     async def _ran(self, handler: Handler, event: Event, payload: bytes, *, default: float | None = None,
-                   budget: float | None = None, background: bool = False) -> Ran:
+                   budget: float | None = None, background: bool = False) -> tuple[Ran, Report]:
+        facts = FACTS[event.event_name]
+        report = Report(self.session, event, background=background or facts.background)
         runner = self._runner(handler.spec.type)
         if handler.broken or runner is None:
             why = handler.broken or f"handlers of type {handler.spec.type} are not available yet"
-            return Ran(code=None, error=why, unusable=True)
-        facts = FACTS[event.event_name]
+            report.silence()
+            return Ran(code=None, error=why, unusable=True), report
         timeout = handler.spec.timeout or default or facts.default_timeout(handler.spec.type)
         async with nullcontext() if background else self._slots:
-            report = Report(self.session, event, background=background or facts.background)
             call = Call(handler, event, self.session, payload, timeout, progress=report.progress if report.listened else None)
             if budget is not None:
                 call.timeout, call.grace = min(handler.spec.timeout or budget, budget), END_GRACE_S
@@ -141,9 +144,8 @@ class Running:
                 raise
             except Exception as error:  # a runner's fault is a handler that failed, whatever it is
                 ran = Ran(code=None, error=f"failed: {type(error).__name__}: {error}")
-        report.ended(ran, failed=bool(ran.error) or ran.code not in (0, None))
         self._log(handler, event, ran)
-        return ran
+        return ran, report
 
     def _runner(self, type: str) -> Runner | None:
         if type == "command":
@@ -155,7 +157,7 @@ class Running:
         given = self.session.plugin_state.get(RUNNERS, {}).get(type)
         return _adapted(given) if given is not None else None
 
-    # -- what comes of it ---------------------------------------------------------------------------------------------------
+    # -- what comes of it ----------------------------------------------------------------------------------------------
     def _take(self, handler: Handler, event: Event, reading: Reading) -> Answer | None:
         """Tell whoever must know; the answer is what is left for the merge."""
         session, name = self.session, event.event_name
@@ -176,7 +178,7 @@ class Running:
             how = "timed out" if ran.timed_out else ran.error or f"exit code {ran.code}"
             self.session.debug(f"{event.hook_name} {handler.label}: {how}\nstdout: {ran.stdout}\nstderr: {ran.stderr}")
 
-    # -- the end ------------------------------------------------------------------------------------------------------------
+    # -- the end -------------------------------------------------------------------------------------------------------
     async def _end(self, event: Event, chosen: list[Handler]) -> list[Answer]:
         """SessionEnd: its handlers share one budget; what runs in the background ends with a session that is over."""
         budget = self.end_budget()

@@ -28,6 +28,10 @@ class Report:
         self._session = session
         self._id = {"hook_id": session.clock.new_id(), "hook_name": event.hook_name, "hook_event": name} if self.listened else {}
 
+    def silence(self) -> None:
+        """The handler does not run at all."""
+        self.listened = self._starts = self._ends = False
+
     def started(self) -> None:
         if self._starts:
             self._session.say("hook_started", **self._id)
