@@ -98,7 +98,7 @@ def read(root: Path) -> Read:
         return Read(None, [f"{path}: cannot be read: {error.strerror}"])
     try:
         data = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return Read(None, [f"{path}: is not valid JSON: {error}"])
     if not isinstance(data, dict):
         return Read(None, [f"{path}: must hold one JSON object, found {type(data).__name__}"])

@@ -200,7 +200,7 @@ def _file(scope: Scope, path: Path, problems: list[Problem], directory: str) -> 
 def _parse(path: str, raw: bytes) -> dict[str, Any] | Problem:
     try:
         data = msgspec.json.decode(raw.removeprefix(b"\xef\xbb\xbf"))
-    except (msgspec.DecodeError, UnicodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return Problem(path, "", f"is not valid JSON: {error}")
     return data if isinstance(data, dict) else Problem(path, "", f"must hold one JSON object, found {type(data).__name__}")
 
