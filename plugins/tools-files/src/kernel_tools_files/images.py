@@ -148,6 +148,8 @@ def _jpeg(data: bytes) -> tuple[int, int] | None:
 
 def _webp(data: bytes) -> tuple[int, int] | None:
     form = data[12:16]
+    if len(data) < 30:
+        return None
     if form == b"VP8X":
         return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
     if form == b"VP8L":

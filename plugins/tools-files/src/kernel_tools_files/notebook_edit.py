@@ -9,7 +9,7 @@ import anyio
 
 from kernel import ReadState, ToolContext, ToolError, ToolResult
 from kernel_tools_files import manuals, schemas
-from kernel_tools_files.encoding import decode, encode
+from kernel_tools_files.encoding import UTF8, decode, encode
 from kernel_tools_files.paths import FileTool, Target
 from kernel_tools_files.seen import check_read, is_fresh, stale, state_of, written
 from kernel_tools_files.write import load, original
@@ -84,6 +84,7 @@ class NotebookEdit(FileTool):
     def _edit(self, target: Target, input: dict[str, Any], mode: str, state: ReadState | None) -> Change:
         from kernel_tools_files import notebooks
 
+        encode(input["new_source"], UTF8, "new_source")  # an escape in JSON would hide half a surrogate pair
         with self._lock:
             data, found = load(target)
             check_read(state, target)

@@ -14,6 +14,8 @@ OUTPUT_CHARS = 10_000
 """Longer outputs of a cell are cut."""
 MAX_BYTES = 100_000_000
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_LETTER_ESCAPE = re.compile(r"\\u(?!00[01])")
+"""Control characters are always escaped in JSON; other characters where the writer chose so."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 Notebook = dict[str, Any]
@@ -39,7 +41,8 @@ def serialise(notebook: Notebook, before: str) -> str:
     found = re.match(r"\{\r?\n([ \t]+)", before)
     indent = found[1] if found else None
     compact = (",", ":") if not indent and '": ' not in before else None
-    text = json.dumps(notebook, ensure_ascii=before.isascii() and "\\u" in before, indent=indent, separators=compact)
+    escaped = before.isascii() and _LETTER_ESCAPE.search(before) is not None
+    text = json.dumps(notebook, ensure_ascii=escaped, indent=indent, separators=compact)
     if only_returns(before):
         text = with_returns(text)
     return text + before[len(before.rstrip("\r\n")):]
