@@ -37,7 +37,8 @@ def test_without_a_manifest_the_folders_name_counts(tmp_path: Path) -> None:
 def test_every_documented_field_is_read(tmp_path: Path) -> None:
     fields = {
         "name": "full", "displayName": "Full", "version": "1.2.3", "description": "d",
-        "author": {"name": "A", "email": "e", "url": "u"}, "homepage": "https://x", "repository": "https://r", "license": "MIT", "keywords": ["k"], "defaultEnabled": False,
+        "author": {"name": "A", "email": "e", "url": "u"}, "homepage": "https://x", "repository": "https://r", "license": "MIT",
+        "keywords": ["k"], "defaultEnabled": False,
         "skills": ["./s"], "commands": {"c": {"content": "t"}}, "agents": "./a.md", "workflows": "./w", "outputStyles": ["./o"],
         "hooks": {"Stop": []}, "mcpServers": {"m": {}}, "lspServers": "./lsp.json", "themes": "./t", "monitors": ["./m"],
         "settings": {"agent": "x"}, "userConfig": {"u": {}}, "channels": [{}], "dependencies": ["other"], "$schema": "https://s",
@@ -74,7 +75,8 @@ def test_names_that_are_accepted(name: str, tmp_path: Path) -> None:
 # -- warnings -----------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("more", "says"), [
     ({"engines": {}}, "engines: unknown field"), ({"category": "x"}, "category: unknown field"),
-    ({"Name": "x"}, "Name: unknown field"), ({"metadata": "text"}, "metadata: must be an object, ignored"), ({"experimental": []}, "experimental: must be an object"),
+    ({"Name": "x"}, "Name: unknown field"), ({"metadata": "text"}, "metadata: must be an object, ignored"),
+    ({"experimental": []}, "experimental: must be an object"),
     ({"metadata": {"kernel": {"provides": {"gadgets": ["g"]}}}}, "provides.gadgets: unknown kind")])
 def test_what_is_ignored_is_warned_of_and_the_plugin_loads(more: dict[str, Any], says: str, tmp_path: Path) -> None:
     found = written(tmp_path, {"name": "x", **more})
