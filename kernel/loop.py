@@ -65,7 +65,7 @@ class Turn:
         self.asked_again = False
 
 
-async def run(session: Session, prompt: str | list[Block], *, uuid: str | None = None,
+async def run(session: Session, prompt: str | list[Block] | None, *, uuid: str | None = None,
               origin: dict[str, Any] | None = None) -> ResultMessage:
     """Run one prompt to its end; see ``Session.submit``."""
     turn = Turn(session)
@@ -75,7 +75,10 @@ async def run(session: Session, prompt: str | list[Block], *, uuid: str | None =
         await session.start()
         session.prompt_id = session.clock.new_id()
         _say_init(session)
-        await _admit(session, prompt, uuid)
+        if session.deferred:
+            await _take_up(session, turn, wait=prompt is None)
+        if prompt is not None:
+            await _admit(session, prompt, uuid)
         await _turns(session, turn)
         leave = Leave("completed", stop_reason=turn.stop_reason)
     except Leave as outcome:
@@ -109,6 +112,28 @@ def _check_budget(session: Session, turn: Turn) -> None:
     if budget is not None and session.cost_usd >= budget:
         raise Leave("budget_exhausted", "error_max_budget_usd", stop_reason=turn.stop_reason,
                     errors=(f"Reached maximum budget (${budget:g})",))
+
+
+async def _take_up(session: Session, turn: Turn, *, wait: bool) -> None:
+    """The call that a hook put off meets the gates again; its tool may be gone (hooks contract, 13.3).
+
+    :param wait: put off once more, it goes on waiting; otherwise it is closed and the prompt behind it goes on.
+    """
+    call = next(b for b in session.history.messages[-1][1] if b.get("type") == "tool_use")
+    if call["name"] not in session.tools:
+        raise Leave("tool_deferred_unavailable", stop_reason="tool_deferred_unavailable", is_error=True,
+                    text=f"The tool {call['name']} of the call that was put off is not available.",
+                    deferred_tool_use={"id": call["id"], "name": call["name"], "input": call["input"]})
+    session.deferred = False
+    session.transcript.set("deferred-tool", "")
+    answer = Response(id="", model=session.model_info.id, blocks=[call], stop_reason="tool_use", usage=Usage())
+    try:
+        await _run_calls(session, turn, answer)
+    except Leave as leave:
+        if wait or leave.terminal_reason != "tool_deferred":
+            raise
+        session.deferred = False
+        session.transcript.set("deferred-tool", "")
 
 
 # -- the prompt -----------------------------------------------------------------------------------------------------------
@@ -202,6 +227,8 @@ async def _run_calls(session: Session, turn: Turn, response: Response) -> None:
     batch = await run_batch(session, response)
     if batch.deferred:
         call = batch.deferred
+        session.deferred = True
+        session.transcript.set("deferred-tool", call.id)
         raise Leave("tool_deferred", stop_reason="tool_deferred",
                     deferred_tool_use={"id": call.id, "name": call.name, "input": call.input})
     more = [text_block(SPLIT_CALL)] if cut else []

@@ -168,10 +168,11 @@ INTERRUPTED = "The call was interrupted before its result was recorded. Its effe
 
 
 def normalise(messages: Iterable[tuple[Role, str | list[Block]]], *, keep_thinking: bool = True,
-              ) -> tuple[list[tuple[Role, list[Block]]], list[str]]:
+              keep_open: str | None = None) -> tuple[list[tuple[Role, list[Block]]], list[str]]:
     """Make any history legal (loop contract, 5.3). Pure and idempotent; a legal history comes back unchanged.
 
     :param keep_thinking: false after a switch of model or account, whose signatures would be refused.
+    :param keep_open: the call at the very end that a hook put off; it stays open where it is the only one.
     :returns: the messages, neighbours of one role merged, and one line per change.
     """
     changes: list[str] = []
@@ -201,7 +202,7 @@ def normalise(messages: Iterable[tuple[Role, str | list[Block]]], *, keep_thinki
             out[-1] = (role, [*out[-1][1], *blocks])
         else:
             out.append((role, blocks))
-    if open_calls:
+    if open_calls and open_calls != [keep_open]:
         out.append(("user", _answered(open_calls, [], changes)))
     return out, changes
 

@@ -81,7 +81,11 @@ def find(folders: Iterable[Path] = (), path: Iterable[str] | None = None) -> lis
         else:
             found[plugin.name] = plugin
     for plugin in _distributions(sys.path if path is None else path):
-        found.setdefault(plugin.name, plugin)
+        other = found.setdefault(plugin.name, plugin)
+        if other is not plugin and other.source == "distribution":
+            plugin.leave("broken", f"the distribution {other.distribution} already gives the plugin {plugin.name!r}; "
+                                   f"uninstall it or {plugin.distribution}")
+            found[f"{plugin.name} ({plugin.distribution})"] = plugin
     return sorted(found.values(), key=lambda p: p.name)
 
 
@@ -106,7 +110,7 @@ def _distributions(path: Iterable[str]) -> Iterable[Plugin]:
     seen: set[str] = set()
     for entry in path:
         try:
-            infos = [p for p in Path(entry or ".").iterdir() if p.suffix in (".dist-info", ".egg-info")]
+            infos = sorted(p for p in Path(entry or ".").iterdir() if p.suffix in (".dist-info", ".egg-info"))
         except OSError:
             continue
         for info in infos:
@@ -147,6 +151,10 @@ def decide(plugins: list[Plugin], blocked: Iterable[str]) -> None:
             plugin.leave("blocked", "blocked by name")
         elif plugin.manifest and not _in_range(__version__, plugin.manifest.kernel.requires):
             plugin.leave("broken", f"needs kernel {plugin.manifest.kernel.requires}, this is {__version__}")
+    _leave_dependents(plugins)
+
+
+def _leave_dependents(plugins: list[Plugin]) -> None:
     ready = {p.name for p in plugins if p.state == "ready"}
     changed = True
     while changed:
@@ -193,6 +201,9 @@ class PluginSet:
         self.manager = pluggy.PluginManager("kernel")
         self.manager.add_hookspecs(hookspecs)
         # pluggy calls the last registered first; registering backwards makes the call order the order of names.
+        for plugin in plugins:
+            _check_names(plugin)
+        _leave_dependents(plugins)
         for plugin in reversed(plugins):
             if plugin.state == "ready" and plugin.module and plugin.manifest:
                 self._stand_in(plugin)
@@ -228,13 +239,9 @@ class PluginSet:
 
     def _stand_in(self, plugin: Plugin) -> None:
         assert plugin.manifest is not None
-        unknown = [h for h in plugin.manifest.kernel.implements if h not in _SPECS]
-        if unknown:
-            plugin.leave("broken", f"{plugin.root / manifest.PLACE}, metadata.kernel.implements: "
-                                   f"there is no hook {unknown[0]!r}{_nearest(unknown[0])}")
-            return
         hooks = {name: hookspecs.hookimpl(_deferred(plugin, name)) for name in plugin.manifest.kernel.implements}
-        self.manager.register(SimpleNamespace(**hooks), name=plugin.name)
+        if hooks:  # pluggy takes two empty namespaces for the same plugin
+            self.manager.register(SimpleNamespace(**hooks), name=plugin.name)
 
     def fill(self, registry: Registry[Any], kind: str, only: str | None = None) -> None:
         """Call ``register_<kind>`` of the plugins that provide that kind, in order of names.
@@ -274,14 +281,21 @@ class PluginSet:
         return None
 
 
+def _check_names(plugin: Plugin) -> None:
+    unknown = [h for h in (plugin.manifest.kernel.implements if plugin.manifest else ()) if h not in _SPECS]
+    if unknown and plugin.state == "ready":
+        plugin.leave("broken", f"{plugin.root / manifest.PLACE}, metadata.kernel.implements: "
+                               f"there is no hook {unknown[0]!r}{_nearest(unknown[0])}")
+
+
 def _deferred(plugin: Plugin, hook: str) -> Callable[..., Any]:
     """A function with the hook's arguments that loads the plugin when it is first called."""
     target: list[Callable[..., Any]] = []
 
     def resolve() -> Callable[..., Any]:
         function = getattr(load(plugin), hook)
-        takes = set(inspect.signature(function).parameters)
-        target.append(function if takes == set(_SPECS[hook]) else lambda *args: function(
+        takes = tuple(inspect.signature(function).parameters)
+        target.append(function if takes == _SPECS[hook] else lambda *args: function(
             **{k: v for k, v in zip(_SPECS[hook], args, strict=True) if k in takes}))
         return target[0]
 
@@ -310,7 +324,7 @@ def load(plugin: Plugin) -> Any:
                 return module
             except LoadError as error:
                 plugin.failure = error
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 plugin.failure = LoadError(plugin.name, f"cannot be imported: {type(error).__name__}: {error}",
                                            context=f"module {plugin.module}", hint="kernel doctor shows all plugins")
             plugin.leave("broken", f"{plugin.failure.context.partition(', ')[2]}: {plugin.failure.message}")

@@ -84,6 +84,8 @@ class Session:
         self.title: str | None = transcript.restored.title or self.options.name
         self.initial_message: str | None = None
         """A first prompt that a SessionStart hook gave; front ends of print mode submit it before their own."""
+        self.deferred = False
+        """A call that a hook put off is still open; the next run takes it up first (hooks contract, 13.3)."""
         self._emit = emit
         self._started = False
         self._closed = False
@@ -102,8 +104,9 @@ class Session:
         if self._started:
             return
         self._started = True
-        restored, changes = normalise(self.transcript.restored.messages)
+        restored, changes = normalise(self.transcript.restored.messages, keep_open=self.transcript.restored.deferred)
         self.history = History(restored)
+        self.deferred = bool(self.history.open_calls)
         for change in changes:
             self.debug(f"history mended on resume: {change}")
         self._offer_tools()
@@ -145,9 +148,12 @@ class Session:
             self.add_context(f"{event.hook_name} hook additional context: {self.cap(text.text)}")
         return merged
 
-    async def submit(self, prompt: str | list[Block], *, uuid: str | None = None,
+    async def submit(self, prompt: str | list[Block] | None, *, uuid: str | None = None,
                      origin: dict[str, Any] | None = None) -> ResultMessage:
-        """Run one prompt to its end. Exactly one result comes back, whatever happens."""
+        """Run one prompt to its end. Exactly one result comes back, whatever happens.
+
+        :param prompt: ``None`` takes up a call that was put off, where ``deferred`` says that there is one.
+        """
         from kernel.loop import run
 
         return await run(self, prompt, uuid=uuid, origin=origin)

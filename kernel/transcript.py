@@ -38,6 +38,8 @@ class Restored(Struct, kw_only=True):
     model: str | None = None
     permission_mode: str | None = None
     title: str | None = None
+    deferred: str | None = None
+    """Id of the tool call that a hook put off and that is still open (the fact ``deferred-tool``)."""
 
 
 @runtime_checkable
@@ -59,7 +61,7 @@ class Transcript(Protocol):
         """
 
     def set(self, kind: str, value: str) -> None:
-        """Keep a fact about the session: ``permission-mode``, ``custom-title``, ``last-prompt`` ..."""
+        """Keep a fact about the session: ``permission-mode``, ``custom-title``, ``last-prompt``, ``deferred-tool`` ..."""
 
     def close(self) -> None:
         """Flush and release. May be called twice."""

@@ -66,12 +66,12 @@ class Run:
             return
         if session.initial_message:
             self._judge(await session.submit(session.initial_message))
-        elif not streaming and prompt is None:
+        elif not streaming and prompt is None and not session.deferred:
             raise UsageError(NO_PROMPT)
         if streaming:
             async for content, more in self._user_messages(session):
                 await self._turn(session, content, more)
-        elif prompt is not None:
+        elif prompt is not None or session.deferred:
             self._judge(await session.submit(prompt))
         await session.close()
         self.writer.finish()
