@@ -145,7 +145,7 @@ def _root(info: Path, module: str) -> Path:
 # -- decide ------------------------------------------------------------------------------------------------------------
 def decide(plugins: list[Plugin], blocked: Iterable[str]) -> None:
     """Set the state of each plugin: blocked by name, out of its kernel range, or without what it depends on."""
-    names = set(blocked)
+    names = {name for name in blocked if isinstance(name, str)}
     for plugin in plugins:
         if plugin.name in names:
             plugin.leave("blocked", "blocked by name")
