@@ -41,14 +41,14 @@ class Harness:
         self.settings = settings or Settings.load(self.options.cwd, cli=self.options.settings,
                                                   sources=self.options.setting_sources)
         os.environ.update(self.settings.environment())
+        self.announced: list[str] = []
+        self.listeners: list[Callable[[str], None]] = []
         if plugins is None:
             found = find(self.options.plugin_dirs)
-            decide(found, [*self.options.block, *(self.settings.get("kernel.blocked") or [])])
+            decide(found, [*self.options.block, *self._blocked()])
             plugins = PluginSet(found)
         self.plugins = plugins
         self.dispatcher = Dispatcher(plugins.manager)
-        self.announced: list[str] = []
-        self.listeners: list[Callable[[str], None]] = []
         self.debug_sink: Callable[[str], None] | None = None
         self.trace_sink: Callable[[Session, Event, list[Outcome], Merged], None] | None = None
         for problem in self.settings.problems:
@@ -56,6 +56,13 @@ class Harness:
         for plugin in plugins:
             if plugin.state == "broken":
                 self.announce(f"plugin {plugin.name}: {'; '.join(plugin.errors)}")
+
+    def _blocked(self) -> list[str]:
+        blocked = self.settings.get("kernel.blocked", [])
+        names = [n for n in blocked if isinstance(n, str)] if isinstance(blocked, list) else []
+        if not isinstance(blocked, list) or len(names) != len(blocked):
+            self.announce("settings, kernel.blocked: must be a list of plugin names; anything else blocks nothing")
+        return names
 
     # -- registries, filled at first use ----------------------------------------------------------------------------
     def _filled(self, kind: str, only: str | None = None) -> Registry[Any]:
