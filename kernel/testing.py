@@ -38,8 +38,6 @@ from kernel.session import Session
 from kernel.settings import Layer, Settings
 from kernel.tools import Tool
 
-_calls = itertools.count(1)
-
 
 # -- turns of a script ------------------------------------------------------------------------------------------------
 def text(value: str) -> Block:
@@ -78,6 +76,7 @@ class ScriptedModel:
         self.requests: list[dict[str, Any]] = []
         self.prices = prices
         self._ids = itertools.count(1)
+        self._calls = itertools.count(1)
 
     def resolve(self, model: str) -> ModelInfo | None:
         return ModelInfo(id=model, prices=self.prices)
@@ -107,7 +106,7 @@ class ScriptedModel:
                 yield {"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}}
                 yield {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": block["text"]}}
             elif kind == "tool_use":
-                start = {**block, "id": block["id"] or f"call_{next(self._ids) - 1}", "input": {}}
+                start = {**block, "id": block["id"] or f"call_{next(self._calls)}", "input": {}}
                 raw = start.pop("raw_input", None)
                 yield {"type": "content_block_start", "index": index, "content_block": start}
                 yield {"type": "content_block_delta", "index": index, "delta": {
