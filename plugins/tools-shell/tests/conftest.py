@@ -9,10 +9,15 @@ from typing import Any
 
 import anyio
 import pytest
+from hypothesis import settings
 from kernel_tools_shell import plugin, shell
 
 from kernel import Session, SystemMessage, ToolContext, ToolProgress, ToolResult
 from kernel.testing import Kit
+
+# A busy machine is no failure, so examples have no deadline; a failing one prints what reproduces it.
+settings.register_profile("tools-shell", deadline=None, print_blob=True)
+settings.load_profile("tools-shell")
 
 
 @pytest.fixture

@@ -255,3 +255,19 @@ async def test_an_interrupt_of_a_turn_leaves_background_commands_alone(tmp_path:
 async def test_a_session_without_commands_ends_without_a_shell(box: Any) -> None:
     await box.session.close()
     assert "tools-shell" not in box.session.plugin_state
+
+
+async def test_a_finished_task_holds_no_descriptor(box: Any, until: Any) -> None:
+    import os
+
+    await box.bash("true")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        await box.call("TaskOutput", task_id=await start(box, "echo hi"))
+    await until(lambda: len(os.listdir("/proc/self/fd")) <= before)
+
+
+async def test_a_session_may_go_on_after_its_end_was_told(box: Any) -> None:
+    await box.bash("true")
+    await shell.end_session(box.session)
+    assert await box.text("echo again") == "again"

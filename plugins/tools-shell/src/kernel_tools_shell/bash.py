@@ -114,7 +114,7 @@ class Run:
         task = self.started.to_background(self.description, self.context.call_id)
         note = (f"Command running in background with ID: {task.id}. Its output is being written to {task.path}. "
                 "You will be told when it ends.")
-        return self._result({"stdout": "", "stderr": _lines(note, self.start.note), "backgroundTaskId": task.id},
+        return self._result({"stdout": "", "stderr": self._notes(note), "backgroundTaskId": task.id},
                             self._modifier(self.start.cwd))
 
     async def in_foreground(self) -> ToolResult:
@@ -165,7 +165,7 @@ class Run:
                                                         "command may. Write less, or filter the output.")
         stand = place.after(self.context.session, self.start.cwd, self.started.ended_in())
         await self._tell_cwd(stand.cwd)
-        notes = _lines(self.start.note, stand.note, self.sink.failure)
+        notes = self._notes(stand.note)
         modifier = self._modifier(stand.cwd)
         interpretation = words.meaning(self.text, code)
         if code and interpretation is None:
@@ -189,7 +189,7 @@ class Run:
         task = self.started.to_background(self.description, self.context.call_id)
         note = (f"Command did not complete within its {_seconds(self.timeout_ms)} timeout and was moved to the background. "
                 f"Task ID: {task.id}. Its output is being written to {task.path}. You will be told when it ends.")
-        fields: dict[str, Any] = {"stdout": task.output(report.FAILURE_CHARS), "stderr": _lines(note, self.start.note),
+        fields: dict[str, Any] = {"stdout": task.output(report.FAILURE_CHARS), "stderr": self._notes(note),
                                   "backgroundTaskId": task.id, "timedOutAfterMs": self.timeout_ms}
         if words.changes_directory(self.text):
             fields["backgroundCwdHint"] = (f"Session cwd remains {self.start.cwd}; directory changes made by the backgrounded "
@@ -198,7 +198,7 @@ class Run:
 
     async def _timed_out(self) -> ToolResult:
         return await self._failure("timeout", f"Command did not complete within its {_seconds(self.timeout_ms)} timeout and was "
-                                              "killed. Give a longer timeout, or run it in the background.", self.start.note)
+                                              "killed. Give a longer timeout, or run it in the background.", self._notes(""))
 
     async def _failure(self, code: str, first: str, notes: str = "",
                        modifier: Callable[[State], State] | None = None) -> ToolResult:
@@ -215,6 +215,9 @@ class Run:
                           truncated=path is not None, spill_path=path)
 
     # -- helpers -------------------------------------------------------------------------------------------------------
+    def _notes(self, note: str) -> str:
+        return _lines(self.start.note, note, self.sink.failure)
+
     def _modifier(self, cwd: str) -> Callable[[State], State] | None:
         if cwd == self.context.cwd:
             return None

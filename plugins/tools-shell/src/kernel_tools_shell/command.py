@@ -132,6 +132,7 @@ class Command:
             if self.sink.size <= MAX_WRITTEN:
                 self.sink.write(data)
         os.close(output)
+        self.sink.close()
 
     def _patience(self, left: float, exit_fd: int | None) -> float | None:
         """Milliseconds until something must be looked at that no descriptor tells."""

@@ -21,6 +21,7 @@ MARK = "KERNEL_SHELL_TASK"
 TERM_S = 1.0
 """Seconds between TERM and KILL. Together with what KILL takes it stays under the 5 s after which a tool is abandoned."""
 KILL_S = 1.0
+_KERNEL_THREAD = 0x200000
 HAS_PROC = os.path.isdir("/proc/self")
 
 
@@ -34,8 +35,8 @@ def members(mark: str, session: int | None = None) -> Iterator[int]:
         try:
             with open(f"/proc/{name}/stat", "rb") as file:
                 stat = file.read()
-            state, _parent, _group, its_session = stat[stat.rindex(b")") + 2:].split(None, 4)[:4]
-            if state in b"ZX":
+            state, _parent, _group, its_session, _tty, _foreground, flags = stat[stat.rindex(b")") + 2:].split(None, 7)[:7]
+            if state in b"ZX" or int(flags) & _KERNEL_THREAD:
                 continue
             if int(its_session) == session or _is_marked(name, wanted):
                 yield int(name)
@@ -44,8 +45,13 @@ def members(mark: str, session: int | None = None) -> Iterator[int]:
 
 
 def _is_marked(pid: str, wanted: bytes) -> bool:
-    with open(f"/proc/{pid}/environ", "rb") as file:
-        return (b"\0" + file.read()).find(b"\0" + wanted) >= 0
+    for _ in range(5):
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            environ = file.read()
+        if environ:
+            return (b"\0" + environ).find(b"\0" + wanted) >= 0
+        time.sleep(0.001)  # it is being replaced by exec: its new environment is not there yet
+    return False
 
 
 def send(pids: Iterator[int], number: int) -> int:

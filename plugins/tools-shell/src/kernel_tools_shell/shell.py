@@ -169,7 +169,7 @@ class Started:
 
 async def end_session(session: Session) -> None:
     """All commands end with the session; background ones get ``GRACE_S`` first, unless it was cut short."""
-    shell = session.plugin_state.get(STATE)
+    shell = session.plugin_state.pop(STATE, None)
     if isinstance(shell, Shell):
         cut_short = session.interrupted or session.scope is not None
         await shell.close(0 if cut_short else GRACE_S)

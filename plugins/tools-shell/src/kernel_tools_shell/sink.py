@@ -41,8 +41,10 @@ class Sink:
     def keep(self) -> None:
         """From now on everything is in the file, the beginning included."""
         with self._lock:
-            if self._file is None and not self._closed:
+            if not self._in_file and not self.failure:
                 self._open()
+            if self._closed:
+                self._shut()
 
     def _open(self) -> None:
         try:
@@ -92,8 +94,11 @@ class Sink:
         """Take no more. What was written stays readable, unless the file is removed."""
         with self._lock:
             self._closed = True
-            if self._file is not None:
-                os.close(self._file)
-                self._file = None
-                if remove:
-                    self.path.unlink(missing_ok=True)
+            self._shut()
+            if remove and self._in_file:
+                self.path.unlink(missing_ok=True)
+
+    def _shut(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
