@@ -119,7 +119,7 @@ garbage = st.one_of(entries.map(lambda e: json.dumps(e).encode()), st.binary(max
 def test_no_file_stops_the_reader(pieces: list[bytes], data: st.DataObject) -> None:
     graph = Graph(parse(Path("x"), b"\n".join(pieces)))
     chain = graph.active()
-    assert len({line.uuid for line in chain.lines}) == len(chain.lines)
+    assert len({line.number for line in chain.lines}) == len(chain.lines)
     normalise([(e["type"], [b for b in c if isinstance(b, dict)] if isinstance(c := e["message"]["content"], list) else c)
                for e in chain.messages()])
     graph.before_compaction(chain)

@@ -62,6 +62,9 @@ def result(uuid: str, parent: str | None, *ids: str) -> dict[str, Any]:
     ("a parent that is no text", [entry("b", 7), entry("c", "b")], "bc"),  # type: ignore[arg-type]
     ("the child stands before its parent", [entry("b", "a"), entry("a", None)], "ab"),
     ("a uuid twice means its last line", [entry("a", None), entry("b", "a"), entry("b", "a", text="again")], "ab"),
+    ("a message that was sent again closes no circle",
+     [entry("a", None), entry("b", "a"), entry("c", "b"), entry("b", "c"), entry("d", "b")], "abcbd"),
+    ("a message that was sent again at once", [entry("a", None), entry("b", "a"), entry("b", "b"), entry("c", "b")], "abbc"),
 ])
 def test_the_active_conversation(why: str, entries: list[dict[str, Any]], expected: str) -> None:
     assert "".join(chain_of(*entries)) == expected, why

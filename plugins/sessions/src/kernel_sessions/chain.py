@@ -49,13 +49,18 @@ class Chain:
 class Graph:
     """The tree of one file.
 
-    A uuid that stands in the file twice means its last line.
+    A uuid that stands in the file twice means its last line, except as a parent: there it means the last one before the
+    child, so that a message that a host sent again makes no circle.
     """
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         self.lines = journal.lines
         self.place = {line.uuid: n for n, line in enumerate(self.lines)}
+        self._again: dict[str, list[int]] = {}
+        if len(self.place) != len(self.lines):
+            for n, line in enumerate(self.lines):
+                self._again.setdefault(line.uuid, []).append(n)
         self._damaged = [d.number for d in journal.damages if not d.salvaged]
 
     # -- choosing ------------------------------------------------------------------------------------------------------
@@ -109,6 +114,8 @@ class Graph:
             if not isinstance(parent, str) or not parent:
                 return
             found = self.place.get(parent)
+            if found is not None and found >= place and parent in self._again:
+                found = next((n for n in reversed(self._again[parent]) if n < place), found)
             place = found if found is not None else self._across_damage(place)
 
     def _across_damage(self, place: int) -> int | None:
@@ -118,8 +125,7 @@ class Graph:
         """
         if not self._damaged or self.lines[place].entry.get("isCompactSummary"):
             return None
-        before = next((n for n in range(place - 1, -1, -1)
-                       if not self.lines[n].is_sidechain and self.place[self.lines[n].uuid] == n), None)
+        before = next((n for n in range(place - 1, -1, -1) if not self.lines[n].is_sidechain), None)
         if before is None:
             return None
         gap = bisect_right(self._damaged, self.lines[before].number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -68,13 +69,18 @@ def fact_line(kind: str, value: str, session_id: str) -> bytes:
 
 
 class Stamp:
-    """Gives entries their chain fields; remembers the entry that the next one hangs from."""
+    """Gives entries their chain fields; remembers the entry that the next one hangs from.
 
-    def __init__(self, session_id: str, parent: str | None, *, print_mode: bool, clock: Clock) -> None:
+    :param known: uuids that the file holds already.
+    """
+
+    def __init__(self, session_id: str, parent: str | None, *, print_mode: bool, clock: Clock,
+                 known: Iterable[str] = ()) -> None:
         self.session_id = session_id
         self.parent = parent
         self.entrypoint = entrypoint(print_mode)
         self._clock = clock
+        self._known = set(known)
         self._cwd = ""
         self._branch = ""
         self._callers: dict[str, str] = {}
@@ -89,8 +95,12 @@ class Stamp:
         starts_turn = entry.type == "user" and "toolUseResult" not in extra and "isMeta" not in extra
         if cwd != self._cwd or starts_turn:
             self._cwd, self._branch = cwd, git_branch(cwd)  # a command may have switched the branch
+        uuid = entry.uuid
+        if uuid in self._known:  # a host sent its message again after a crash: the same uuid twice would close a circle
+            uuid = self._clock.new_id()
+        self._known.add(uuid)
         value: dict[str, Any] = {
-            "type": entry.type, "uuid": entry.uuid, "parentUuid": self.parent, "sessionId": self.session_id,
+            "type": entry.type, "uuid": uuid, "parentUuid": self.parent, "sessionId": self.session_id,
             "timestamp": now, "isSidechain": False, "userType": "external", "cwd": cwd, "version": CONTRACT,
             "gitBranch": self._branch, "entrypoint": self.entrypoint}
         if entry.message is not None:
@@ -99,7 +109,7 @@ class Stamp:
             value["parentUuid"], value["logicalParentUuid"] = None, self.parent
         self._link_results(entry, value)
         value.update(extra)  # an explicit parentUuid starts a branch there
-        self.parent = entry.uuid
+        self.parent = uuid
         return line(value)
 
     def _link_results(self, entry: Entry, value: dict[str, Any]) -> None:

@@ -31,18 +31,18 @@ def fork(graph: Graph, chain: Chain, source: str, session_id: str, clock: Clock)
     """
     stretches = [[e.entry for e in stretch if not e.is_sidechain and e.entry["type"] != "progress"]
                  for stretch in (*graph.before_compaction(chain), chain.lines)]
-    new = {e["uuid"]: clock.new_id() for stretch in stretches for e in stretch}
+    new: dict[str, str] = {}
     copies: list[dict[str, Any]] = []
     for stretch in stretches:
         parent: str | None = None
         for original in stretch:
-            copied = {**original, "uuid": new[original["uuid"]], "parentUuid": parent, "sessionId": session_id,
+            copied = {**original, "uuid": clock.new_id(), "parentUuid": parent, "sessionId": session_id,
                       "isSidechain": False, "forkedFrom": {"sessionId": source, "messageUuid": original["uuid"]}}
-            if "logicalParentUuid" in original:
+            if "logicalParentUuid" in original:  # it stands in an earlier stretch
                 copied["logicalParentUuid"] = new.get(str(original["logicalParentUuid"]))
             for name in LEFT_BEHIND:
                 copied.pop(name, None)
-            parent = copied["uuid"]
+            parent = new[original["uuid"]] = copied["uuid"]
             copies.append(copied)
     now = clock.timestamp()
     if copies:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import get_args
 
 from kernel import Clock, Options, Restored, SessionError, Settings, UsageError
@@ -75,7 +76,8 @@ class FileStore:
                               kept=_is_kept(options))
 
     def _resume(self, options: Options, cwd: str, durability: Durability, loaded: Loaded) -> FileTranscript:
-        return FileTranscript(loaded.path, self._stamp(loaded.session_id, loaded.chain.tail, options), source="resume",
+        stamp = self._stamp(loaded.session_id, loaded.chain.tail, options, known=loaded.graph.place)
+        return FileTranscript(loaded.path, stamp, source="resume",
                               restored=restore(loaded.journal, loaded.chain), cwd=cwd, clock=self.clock,
                               known=loaded.journal.size, facts=loaded.journal.facts, durability=durability,
                               kept=_is_kept(options), unfinished=loaded.chain.unfinished)
@@ -97,8 +99,8 @@ class FileStore:
     def _chosen(self, options: Options) -> str:
         return options.session_id.lower() if options.session_id else self.clock.new_id()
 
-    def _stamp(self, session_id: str, parent: str | None, options: Options) -> Stamp:
-        return Stamp(session_id, parent, print_mode=options.print_mode, clock=self.clock)
+    def _stamp(self, session_id: str, parent: str | None, options: Options, known: Iterable[str] = ()) -> Stamp:
+        return Stamp(session_id, parent, print_mode=options.print_mode, clock=self.clock, known=known)
 
 
 def _check(options: Options) -> None:

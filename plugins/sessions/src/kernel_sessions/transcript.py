@@ -24,12 +24,12 @@ class FileTranscript:
     """Made by ``FileStore.open``.
 
     ``problems``: sentences for the person, from opening and from writing. The kernel may show and clear them at any time.
+    ``kept``: whether anything is written; if not, nothing of the session belongs on disk.
     ``unfinished``: the resumed conversation's last turn did not come to its end.
     ``observers``: called with (path, lines) after lines are in the file; a mirror of the transcript listens here.
 
     :param head: lines that a new file begins with (the copied chain of a fork).
     :param known: the size of the file that was read; 0 for a new one.
-    :param kept: false where nothing may be written.
     """
 
     def __init__(self, path: Path, stamp: Stamp, *, source: Literal["startup", "resume", "fork"], restored: Restored, cwd: str,
@@ -47,7 +47,7 @@ class FileTranscript:
         self._facts = facts or {}
         self._refresh_at = 0
         self._durability = durability
-        self._kept = kept
+        self.kept = kept
         self._appended = False
         self._running: Path | None = None
         self._file = LineFile(path, end=known, report=self.problems.append, foreign=self._heed, written=self._tell)
@@ -61,7 +61,7 @@ class FileTranscript:
     # -- writing -------------------------------------------------------------------------------------------------------
     def append(self, entries: list[Entry], *, cwd: str) -> None:
         """Write the entries in one write; see ``kernel.Transcript``."""
-        if not self._kept or not entries:
+        if not self.kept or not entries:
             return
         lines = self._stamp.lines(entries, cwd)
         if not self._appended:
@@ -89,7 +89,7 @@ class FileTranscript:
         if kind == "last-prompt":
             value = " ".join(value.split())
         old = self._facts.get(kind)
-        if not self._kept or (old and old.value == value) or (not value and kind != "tag"):
+        if not self.kept or (old and old.value == value) or (not value and kind != "tag"):
             return False
         self._facts[kind] = Fact(value, old.offset if old else self._file.end, dirty=True)
         self._plan_refresh()
@@ -97,7 +97,7 @@ class FileTranscript:
 
     def close(self) -> None:
         """Write what listings need within the last bytes of the file, and let go."""
-        if self._kept and self._appended:
+        if self.kept and self._appended:
             self._file.look()
             lines = self._due(self._file.end, closing=True)
             if lines or self._file.waiting:
