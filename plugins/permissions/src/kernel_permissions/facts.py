@@ -1,0 +1,55 @@
+"""Everything a decision depends on beside the call itself: the injected half of the pure decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kernel import PermissionCall, Tool
+
+from .modes import narrow
+from .paths import PathRules, Places
+from .rules import Rule, RuleSet
+from .view import View
+
+Classifier = Callable[[PermissionCall, str], str]
+"""(call, why it would be asked) -> ``allow`` or ``deny``; the answer of auto mode."""
+
+
+class Facts:
+    """:param rules: all rules in force.
+
+    :param cwd: the directory that the session started in.
+    :param directories: additional working directories.
+    :param own: folders of the harness that are protected as a whole.
+    :param bypass_available: the session may enter ``bypassPermissions``.
+    :param sandboxed: whether a command with this input would run confined; ``None``: there is no sandbox.
+    :param plan_file: whether a path is the plan file, which plan mode may write.
+    :param opinion: what a tool itself says to a call, where it has an opinion of its own.
+    """
+
+    def __init__(self, rules: RuleSet, view: View, cwd: str, directories: tuple[str, ...] = (), *, own: tuple[str, ...] = (),
+                 bypass_available: bool = False, classifier: Classifier | None = None,
+                 sandboxed: Callable[[Mapping[str, Any]], bool] | None = None,
+                 plan_file: Callable[[str], bool] = lambda path: False,
+                 opinion: Callable[[Tool, dict[str, Any]], str | None] = lambda tool, input: None) -> None:
+        self.rules = rules
+        self.view = view
+        self.places = Places(view, (cwd, *directories))
+        self.cwd = self.places.directories[0]
+        self.paths = PathRules(rules, view, self.cwd)
+        self.own = own
+        self.bypass_available = bypass_available
+        self.classifier = classifier
+        self.sandboxed = sandboxed
+        self.plan_file = plan_file
+        self.opinion = opinion
+        self._auto: list[Rule] | None = None
+
+    def usable(self, mode: str) -> list[Rule] | None:
+        """The allow rules that count in a mode; ``None``: all of them."""
+        if mode != "auto":
+            return None
+        if self._auto is None:
+            self._auto = [r for r in self.rules.lists["allow"] if narrow(r)]
+        return self._auto

@@ -1,0 +1,260 @@
+"""The forms of a subcommand that rules are matched against, F0 to F5 (permissions contract, 5.2).
+
+An allow rule sees F0, F1 and F3: as written, and without what is certainly harmless in front. Ask and deny rules see
+every form, and every command that a wrapper, a shell's ``-c``, ``find -exec``, ``eval`` or ``trap`` would run; so
+wrapping, quoting and spelling can only make a decision stricter.
+"""
+
+from __future__ import annotations
+
+import re
+
+from . import wrappers
+from .shell import Parser
+from .syntax import Assign, Opaque, Script, Simple, Word, expand_braces, literal_word
+
+MAX_INNER = 200
+"""Inner commands that are followed; beyond, the command counts as unknown."""
+MAX_LEVELS = 8
+
+SAFE_VARIABLES = frozenset((
+    "LANG LANGUAGE TZ NO_COLOR FORCE_COLOR CLICOLOR TERM COLUMNS LINES CI NODE_ENV RUST_BACKTRACE RUST_LOG PYTHONUNBUFFERED "
+    "PYTHONDONTWRITEBYTECODE GOOS GOARCH CGO_ENABLED DEBUG").split())
+_ASSIGN_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_SUBSCRIPT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[")
+_EVALUATES_NAMES = frozenset(("read", "printf", "unset", "test", "[", "let", "declare", "typeset", "local", "export",
+                              "readonly", "mapfile", "readarray", "getopts", "wait"))
+"""Builtins that run a substitution inside a subscript of a name they are given."""
+
+
+class Sub:
+    """One subcommand as the rules see it.
+
+    ``texts``: F0, F1, F3. ``words``: the words of the most stripped form that an allow rule may see, with ``assigns``
+    that could not be stripped. ``strict``: all texts for ask and deny rules. ``layers``: resolved words of each command
+    that it runs, for path rules and critical removals. ``unknown``: why nobody can say what it runs.
+    """
+
+    __slots__ = ("assigns", "exact_only", "layers", "simple", "strict", "texts", "unknown", "via_xargs", "words")
+
+    def __init__(self, simple: Simple) -> None:
+        self.simple = simple
+        self.texts: list[str] = []
+        self.strict: dict[str, None] = {}
+        self.layers: list[list[Word]] = []
+        self.words = simple.words
+        self.assigns: list[Assign] = []
+        self.exact_only = False
+        self.via_xargs = False
+        self.unknown = ""
+
+
+def analyse(script: Script, parser: Parser) -> list[Sub]:
+    return [_Analysis(simple, parser).sub for simple in script.simples]
+
+
+def safe_assign(assign: Assign) -> bool:
+    known = assign.name in SAFE_VARIABLES or assign.name.startswith("LC_")
+    return known and assign.value is not None and assign.value.literal is not None
+
+
+class _Analysis:
+    def __init__(self, simple: Simple, parser: Parser) -> None:
+        self.parser = parser
+        self.budget = MAX_INNER
+        self.sub = Sub(simple)
+        self.lenient()
+        if simple.words or simple.assigns:
+            self.remember(simple.text)
+        if simple.kind == "command":
+            self.strict(simple.words, simple, 0)
+        elif simple.words:
+            self.remember_words(simple.words)
+            self.names(simple.words)
+
+    # -- allow rules: F0, F1, F3 ---------------------------------------------------------------------------------------
+    def lenient(self) -> None:
+        sub, simple = self.sub, self.sub.simple
+        sub.assigns = [a for a in simple.assigns if not safe_assign(a)]
+        texts = [simple.text]
+        if not sub.assigns and simple.kind == "command":
+            texts.append(_text(simple.words))
+            while (inner := wrappers.strip_safe(sub.words)) is not None:
+                sub.via_xargs = sub.via_xargs or sub.words[0].text == "xargs"
+                sub.words = inner
+                texts.append(_text(inner))
+        sub.texts = list(dict.fromkeys(texts))
+        if simple.kind == "command" and sub.words:
+            self.lenient_name(sub.words)
+
+    def lenient_name(self, words: list[Word]) -> None:
+        """What no rule with a wildcard may approve."""
+        name = words[0]
+        if name.literal is None or not name.value:
+            self.sub.exact_only = True
+            self.sub.unknown = f"the command's name {name.text!r} is only known when it runs"
+        elif name.value.rsplit("/", 1)[-1] in wrappers.EXACT_ONLY:
+            self.sub.exact_only = True
+        elif name.value.rsplit("/", 1)[-1] == "find":
+            self.sub.exact_only = any(w.value in wrappers.FIND_WRITES or w.dynamic or w.brace or w.glob for w in words[1:])
+        elif name.value in ("eval", "source", ".", "exec") and any(w.literal is None for w in words[1:]):
+            self.sub.exact_only = True
+
+    # -- ask and deny rules: all forms, and what runs inside -------------------------------------------------------------
+    def remember(self, text: str) -> None:
+        self.sub.strict[text] = None
+
+    def remember_words(self, words: list[Word]) -> list[Word]:
+        """Keep a command in its written and its resolved form (F5); the resolved words come back."""
+        self.remember(_text(words))
+        resolved: list[Word] = []
+        for word in words:
+            spread = expand_braces(word)
+            if spread is None:
+                self.sub.unknown = self.sub.unknown or f"the brace list {word.text[:40]!r} is too long"
+                spread = [word]
+            resolved += spread
+        if resolved:
+            name = resolved[0].value
+            head = name.rsplit("/", 1)[-1] or name
+            self.remember(" ".join([head, *(w.value for w in resolved[1:])]))
+            self.remember(_text(resolved))
+            resolved = [literal_word(head, quoted=True) if resolved[0].literal is not None else resolved[0], *resolved[1:]]
+            self.sub.layers.append(resolved)
+        return resolved
+
+    def strict(self, words: list[Word], simple: Simple | None, level: int) -> None:
+        """Follow one command: remember it, then what it runs."""
+        self.budget -= 1
+        if self.budget < 0 or level > MAX_LEVELS:
+            self.unknown("too many commands inside one another")
+            return
+        while words and _ASSIGN_WORD.match(words[0].value):
+            words = words[1:]
+        if not words:
+            return
+        resolved = self.remember_words(words)
+        if not resolved:
+            return
+        if resolved[0].literal is None:
+            self.unknown(f"the command's name {words[0].text!r} is only known when it runs")
+            return
+        self.names(resolved)
+        self.follow(resolved[0].value, resolved, simple, level)
+
+    def follow(self, name: str, words: list[Word], simple: Simple | None, level: int) -> None:
+        if name in wrappers.SHELLS:
+            self.shell(words, simple, level)
+        elif name in ("eval", "trap", "alias"):
+            self.code(name, words, level)
+        elif name in ("source", "."):
+            if any(w.literal is None for w in words[1:]):
+                self.unknown(f"{name} runs what is only known when it runs")
+        elif name == "find":
+            for inner in wrappers.find_commands(words):
+                self.inner(inner, "find", level)
+        elif name == "git":
+            plain = wrappers.git_plain(words)
+            if wrappers.git_alias(words):
+                self.unknown("git runs an alias that the command itself defines")
+            if plain is not None:
+                self.remember_words(plain)
+        elif name in wrappers.SAFE or name in wrappers.EXEC or name in wrappers.LOOSE:
+            self.wrapper(name, words, level)
+
+    def wrapper(self, name: str, words: list[Word], level: int) -> None:
+        if name == "env" and any(w.value.startswith(("-S", "--split-string", "-vS", "-iS")) for w in words):
+            for i, word in enumerate(words[1:], 1):
+                if word.value in ("-S", "--split-string") and i + 1 < len(words):
+                    self.text(words[i + 1], level)
+                elif word.value.startswith(("-S", "--split-string=", "-vS", "-iS")):
+                    self.text(literal_word(re.sub(r"^(-[vi]?S|--split-string=)", "", word.value)), level)
+        if name in wrappers.STRING_RUNNERS:
+            for word in words[1:]:
+                if any(c in word.value for c in " \t;&|\n$`"):
+                    self.text(word, level)
+        flags = wrappers.SAFE.get(name) or wrappers.EXEC.get(name)
+        if name == "command" and len(words) > 1 and words[1].value in ("-v", "-V"):
+            return
+        rest = wrappers.strip_options(words, flags) if flags is not None else None
+        if rest is not None:
+            self.inner(rest, name, level)
+            return
+        for i in range(1, len(words)):  # options of its own: every later word may be the command
+            if not words[i].value.startswith("-"):
+                self.inner(words[i:], name, level)
+
+    def inner(self, words: list[Word], wrapper: str, level: int) -> None:
+        if wrapper in ("xargs", "find", "parallel") and words and (
+                "{}" in words[0].value or (words[0].value in wrappers.SHELLS and len(words) < 2)):
+            self.unknown(f"{wrapper} runs what it reads")
+        if wrapper == "xargs" and len(words) == 1 and (words[0].value in wrappers.SAFE or words[0].value in wrappers.EXEC):
+            self.unknown("xargs runs what it reads")
+        if words:
+            self.strict(words, None, level + 1)
+
+    def shell(self, words: list[Word], simple: Simple | None, level: int) -> None:
+        kind, argument = wrappers.shell_script(words)
+        if kind == "text" and argument is not None:
+            self.sub.exact_only = self.sub.exact_only or argument.dynamic
+            self.text(argument, level)
+        elif kind == "stdin":
+            body = simple.stdin.body if simple is not None and simple.stdin is not None else None
+            if body is None:
+                self.unknown(f"{words[0].value} runs what it reads")
+            else:
+                self.text(literal_word(body, quoted=True), level)
+        elif kind == "unknown":
+            self.unknown(f"{words[0].value} runs what is only known when it runs")
+
+    def code(self, name: str, words: list[Word], level: int) -> None:
+        """Arguments that a builtin runs as a command."""
+        arguments = [w for w in words[1:] if not (w.value.startswith("-") and w.value != "-")]
+        if any(w.dynamic for w in arguments):
+            self.unknown(f"{name} runs what is only known when it runs")
+        elif name == "eval":
+            self.text(literal_word(" ".join(w.value for w in arguments), quoted=True), level)
+        elif name == "trap" and arguments:
+            self.text(literal_word(arguments[0].value, quoted=True), level)
+        elif name == "alias":
+            for word in arguments:
+                self.text(literal_word(word.value.partition("=")[2], quoted=True), level)
+
+    def text(self, word: Word, level: int) -> None:
+        """A word that is a script of its own."""
+        if word.dynamic:
+            self.unknown(f"the script {word.text[:40]!r} is only known when it runs")
+            return
+        try:
+            script = self.parser.parse(word.value)
+        except Opaque as error:
+            self.unknown(f"the script {word.value[:40]!r} is not understood: {error}")
+            for words in rough(word.value):
+                self.remember_words(words)
+            return
+        if script.unsure:
+            self.unknown(script.unsure)
+        for simple in script.simples:
+            if simple.words:
+                self.strict(simple.words, simple, level + 1)
+            elif simple.assigns:
+                self.remember(simple.text)
+
+    def names(self, words: list[Word]) -> None:
+        """Builtins that evaluate the subscript of a name: ``test -v 'a[$(x)]'``."""
+        if words[0].value in _EVALUATES_NAMES and any(_SUBSCRIPT.match(w.value) for w in words[1:]):
+            self.unknown(f"{words[0].value} evaluates a subscript")
+
+    def unknown(self, why: str) -> None:
+        self.sub.unknown = self.sub.unknown or why
+
+
+def _text(words: list[Word]) -> str:
+    return " ".join(w.text for w in words)
+
+
+def rough(text: str) -> list[list[Word]]:
+    """The words of a text that is not understood, cut wherever a command could begin. Only for deny rules."""
+    text = text.replace("\\\n", "")
+    pieces = re.split(r"[;&|\n(){}`<>]+|\$\(", re.sub(r"['\"\\]", "", text))
+    return [[literal_word(w, quoted=True) for w in piece.split()] for piece in pieces if piece.split()]

@@ -1,0 +1,264 @@
+"""One shell command, judged: what rules, paths and modes say about each of its parts (permissions contract, 5.5).
+
+Nothing is decided here. ``policy.py`` takes the findings in the order of section 4.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from functools import cached_property
+from typing import NamedTuple
+
+from . import filecmds, readonly
+from .forms import Sub, rough
+from .paths import PathRules, Places, Target
+from .rules import Rule, RuleSet
+from .safety import Removals, protected
+from .shell import Parser
+from .shellpaths import ShellPaths, is_no_file
+from .syntax import Opaque, Redirect, Script, Simple, Word, literal_word
+
+
+class Hit(NamedTuple):
+    """A rule and the part of the command that it covers."""
+
+    rule: Rule
+    part: str
+
+
+class Scene(NamedTuple):
+    """What a command is judged against."""
+
+    rules: RuleSet
+    allow: list[Rule]
+    """The allow rules for Bash that count in this mode, bare ones included."""
+    all_allow: list[Rule] | None
+    """All allow rules that count in this mode; ``None``: every one."""
+    paths: PathRules
+    places: Places
+    cwd: str
+    mode: str
+    own: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+class Judgement:
+    """The findings about one command. Each is worked out when it is first asked for.
+
+    ``opaque``: why the command is not understood; empty when it is.
+    """
+
+    def __init__(self, command: str, scene: Scene, parser: Parser) -> None:
+        self.command = command
+        self.scene = scene
+        self.opaque = ""
+        self.subs: list[Sub] = []
+        try:
+            script = parser.parse(command)
+            self.subs = parser.analysed(command, script)
+        except Opaque as error:
+            self.opaque = str(error) or "it is not understood"
+            script = Script([])
+        self.unsure = script.unsure
+        self.shell = ShellPaths(script, self.subs, scene.places, scene.paths, scene.cwd)
+
+    # -- deny and ask rules --------------------------------------------------------------------------------------------
+    def scoped(self, behavior: str) -> Hit | None:
+        """The first rule with a specifier in that list which covers any part in any form."""
+        rules = [r for r in self.scene.rules.lists[behavior] if r.tool == "Bash" and not r.bare]
+        for rule in rules:
+            if self.opaque:
+                if self._rough(rule):
+                    return Hit(rule, self.command[:80])
+                continue
+            for sub in self.subs:
+                if any(rule.command.matches(text) for text in sub.strict):
+                    return Hit(rule, sub.simple.text)
+        return self._path_hit(behavior)
+
+    def _rough(self, rule: Rule) -> bool:
+        return rule.command.found_in(self.command) or any(
+            rule.command.matches(" ".join(w.value for w in words)) or rule.command.found_in(" ".join(w.value for w in words))
+            for words in self._rough_words)
+
+    @cached_property
+    def _rough_words(self) -> list[list[Word]]:
+        return rough(self.command)
+
+    @cached_property
+    def layers(self) -> list[list[Word]]:
+        """Every command that would run, with resolved words."""
+        if self.opaque:
+            return self._rough_words
+        return [layer for sub in self.subs for layer in sub.layers]
+
+    def _path_hit(self, behavior: str) -> Hit | None:
+        """Path rules on files of file commands and on targets of redirections."""
+        paths, now = self.scene.paths, self.scene.cwd
+        check = paths.denied if behavior == "deny" else paths.asked
+        for word, write in self.files:
+            for target in self.shell.guesses(word):
+                rule = check("write" if write else "read", target, now)
+                if rule:
+                    return Hit(rule, word.text)
+        return None
+
+    @cached_property
+    def files(self) -> list[filecmds.Use]:
+        """Files of file commands and of redirections."""
+        found = [use for layer in self.layers for use in filecmds.uses(layer)]
+        found += [filecmds.Use(r.target, writes(r)) for s in self.subs for r in s.simple.redirects
+                  if r.target is not None and r.op != "<<<" and not is_no_file(r.op, r.target)]
+        return found
+
+    # -- what no rule opens --------------------------------------------------------------------------------------------
+    @cached_property
+    def critical(self) -> str | None:
+        """A removal of a critical path, in words."""
+        directories = [self.scene.cwd] if self.opaque else self.shell.directories
+        removals = Removals(self.scene.places, directories, self.scene.added)
+        return next((f"{layer[0].value} {found}" for layer in self.layers if (found := removals.critical(layer))), None)
+
+    def protected(self) -> str | None:
+        """A protected path that the command would write, in words."""
+        for word, write in self.files:
+            if not write:
+                continue
+            for target in self.shell.guesses(word):
+                name = protected(target, self.scene.own)
+                if name:
+                    return f"{word.text} ({name} is protected)"
+        return None
+
+    @cached_property
+    def unknown(self) -> str:
+        """Why some part may run anything; counts where scoped deny or ask rules exist (5.2)."""
+        return self.unsure or next((s.unknown for s in self.subs if s.unknown), "")
+
+    # -- what needs no question ----------------------------------------------------------------------------------------
+    @cached_property
+    def read_only(self) -> str:
+        """``""`` where the whole command only reads, else the first reason why not."""
+        if self.opaque or self.unsure:
+            return self.opaque or self.unsure
+        return next((why for s in self.subs if (why := self._sub_read_only(s))), "") or \
+            next((why for s in self.subs for r in s.simple.redirects if (why := self._reads_only(r))), "")
+
+    def _sub_read_only(self, sub: Sub) -> str:
+        if sub.simple.kind == "redirect" or (sub.simple.kind == "command" and not sub.simple.words and not sub.assigns):
+            return ""
+        if sub.simple.kind == "assign" and not sub.simple.words and not sub.assigns:
+            return ""  # safe variables only
+        return readonly.why_not(sub, self.shell)
+
+    def _reads_only(self, redirect: Redirect) -> str:
+        if redirect.target is None or redirect.op == "<<<" or is_no_file(redirect.op, redirect.target):
+            return ""
+        if writes(redirect):
+            return f"it writes to {redirect.target.text}"
+        return self.shell.not_readable(redirect.target)
+
+    @cached_property
+    def approval(self) -> tuple[list[Hit], list[tuple[Sub, str]]]:
+        """Which rules approve the parts, and the parts without approval with the reason; the compound rule of 5.5."""
+        used: list[Hit] = []
+        missing: list[tuple[Sub, str]] = []
+        for sub in self.subs:
+            rule = self._approving(sub)
+            if rule is not None:
+                used.append(Hit(rule, sub.simple.text))
+            else:
+                why = self._sub_read_only(sub)
+                if why and not (self.scene.mode == "acceptEdits" and not self.not_edits(sub)):
+                    missing.append((sub, why))
+            for redirect in sub.simple.redirects:
+                if why := self.redirect_fault(redirect):
+                    missing.append((sub, why))
+        if self.unsure and not any(r.bare for r in self.scene.allow):
+            missing.append((Sub(Simple([])), self.unsure))
+        return used, missing
+
+    def _approving(self, sub: Sub) -> Rule | None:
+        if sub.simple.kind == "redirect":
+            return None
+        for rule in self.scene.allow:
+            if rule.bare:
+                return rule
+            pattern = rule.command
+            if sub.exact_only:
+                if not pattern.wild and pattern.matches(sub.simple.text):
+                    return rule
+            elif any(pattern.matches(text) for text in sub.texts):
+                return rule
+        return None
+
+    def redirect_fault(self, redirect: Redirect) -> str:
+        """``""`` where a redirection needs no question: its file may be read or written."""
+        target = redirect.target
+        if target is None or redirect.op == "<<<" or is_no_file(redirect.op, target):
+            return ""
+        bare = any(r.bare for r in self.scene.allow)
+        if not writes(redirect):
+            return "" if bare else self.shell.not_readable(target)
+        if target.dynamic or target.glob or target.tilde or target.brace:
+            return f"where the redirection to {target.text} leads is not known"
+        if self.shell.moves and self.shell.really_moves and not target.value.startswith("/"):
+            return f"the redirection to {target.text} stands beside a change of directory"
+        if bare:
+            return ""
+        targets = self.shell.targets(target)
+        if not targets:
+            return f"where the redirection to {target.text} leads is not known"
+        return "" if all(self._may_write(t) for t in targets) else f"writing {target.text} needs approval"
+
+    def _may_write(self, target: Target) -> bool:
+        places = self.scene.places
+        if self.scene.mode in ("acceptEdits", "auto") and places.inside(target):
+            return True
+        nowhere = [False] * len(target.all)
+        return self.scene.paths.allowed("write", target, nowhere, self.scene.all_allow) is not None
+
+    # -- acceptEdits ---------------------------------------------------------------------------------------------------
+    def not_edits(self, sub: Sub) -> str:
+        """``""`` where the part is one of the seven file commands on files inside the working directories."""
+        plain = sub.simple.kind == "command" and sub.words and not sub.assigns and not sub.via_xargs
+        if not plain or self.shell.redefined(sub.words[0].text):
+            return "it is no plain file command"
+        edit = filecmds.edits(sub.words)
+        if isinstance(edit, str):
+            return edit
+        for word in edit.reads:
+            if why := self.shell.not_readable(word):
+                return why
+        for word in edit.writes:
+            if why := self._not_writable(word):
+                return why
+        for source in edit.sources:
+            if why := self._not_inside_target(source, edit.writes[-1]):
+                return why
+        return ""
+
+    def _not_writable(self, word: Word) -> str:
+        targets = None if word.dynamic or word.brace else self.shell.targets(word)
+        if targets is None:
+            return f"where {word.text[:60]!r} leads is not known"
+        for target in targets:
+            if not self.scene.places.inside(target):
+                return f"{word.text[:60]!r} lies outside the working directories"
+            if name := protected(target, self.scene.own):
+                return f"{word.text[:60]!r} is protected ({name})"
+        return ""
+
+    def _not_inside_target(self, source: Word, target: Word) -> str:
+        """A file that is put into a folder keeps its name, which may be a protected one."""
+        for found in self.shell.targets(source) or ():
+            name = posixpath.basename(found.given)
+            for folder in self.shell.targets(target) or ():
+                if self.scene.places.view.is_dir(folder.given):
+                    if why := self._not_writable(literal_word(posixpath.join(folder.given, name), quoted=True)):
+                        return why
+        return ""
+
+
+def writes(redirect: Redirect) -> bool:
+    return redirect.op.startswith((">", "&>"))

@@ -1,0 +1,14 @@
+"""The hooks of this plugin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernel import hookimpl
+
+
+@hookimpl
+def register_policies(register: Any) -> None:
+    from .sources import RulesFactory
+
+    register(RulesFactory())

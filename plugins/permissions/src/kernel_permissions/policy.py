@@ -1,0 +1,59 @@
+"""The policy of one session: rules from everywhere, one decision per call (permissions contract)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kernel import PermissionCall, Tool, Verdict
+
+from .decide import UNTOUCHABLE, Decision
+from .facts import Facts
+from .matching import rule_matches
+from .shell import Parser
+
+
+class RulesPolicy:
+    """Decides from facts alone; whoever makes it says where they come from.
+
+    :param facts: the facts of this moment; asked before every answer.
+    :param tools: the tool of a name, ``None`` where there is none (for ``matches``).
+    :param apply: carries out permission updates and says what could not be applied.
+    :param complain: tells the person that a hook's ``if`` cannot be read.
+    """
+
+    def __init__(self, facts: Callable[[], Facts], *, tools: Callable[[str], Tool | None],
+                 apply: Callable[[list[dict[str, Any]]], list[str]], complain: Callable[[str], None]) -> None:
+        self._facts = facts
+        self._tools = tools
+        self._apply = apply
+        self._complain = complain
+        self._parser = Parser()
+
+    def decide(self, call: PermissionCall) -> Verdict:
+        return Decision(call, self._facts(), self._parser).run()
+
+    def explain(self, call: PermissionCall) -> list[str]:
+        """The steps of a decision in their order, each with its answer; the last line is the verdict."""
+        lines: list[str] = []
+        verdict = Decision(call, self._facts(), self._parser, lines.append).run()
+        by = f" by {verdict.rule or 'a rule'} ({verdict.source})" if verdict.source else ""
+        return [*lines, f"verdict: {verdict.behavior}{by}"]
+
+    def is_visible(self, tool: Tool) -> bool:
+        if tool.name == UNTOUCHABLE:
+            return True
+        rules = self._facts().rules.of("deny", (tool.name, *tool.aliases))
+        return not any(rule.bare for rule in rules)
+
+    def matches(self, rule: str, tool_name: str, input: dict[str, Any]) -> bool:
+        return rule_matches(rule, tool_name, input, self._facts(), self._parser, self._tools(tool_name), self._complain)
+
+    def update(self, changes: list[dict[str, Any]]) -> list[str]:
+        return self._apply(changes)
+
+    def denies_reading(self, path: str, cwd: str) -> bool:
+        """Whether a Read deny rule covers the file: search tools leave it out of their results (6.2)."""
+        facts = self._facts()
+        target = facts.places.target(path, cwd)
+        return target is None or facts.paths.denied("read", target, cwd) is not None

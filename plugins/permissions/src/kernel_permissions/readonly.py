@@ -1,0 +1,259 @@
+"""Whether a subcommand only reads, and only inside the working directories (permissions contract, 5.7).
+
+Every check answers with ``""`` or with the reason why the command does not belong to the read-only set.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .forms import Sub
+from .options import Options, take_apart
+from .readonly_table import DOCKER, FIND_OPTIONS, FIND_TESTS, GIT, TABLE, Spec
+from .scripts import awk_only_prints, sed_only_prints
+from .shellpaths import ShellPaths
+from .syntax import Word
+
+_FIND = {name: kind for kind, names in FIND_TESTS.items() for name in names.split()}
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+:-]*")
+_PATTERN_FLAGS = frozenset(("e", "f", "--regexp", "--file", "--files", "--type-list"))
+_UNARY = frozenset("-b -c -d -e -f -g -h -k -n -p -r -s -u -w -x -z -L -O -G -N -S -t".split())
+_BINARY = frozenset("= == != -eq -ne -lt -le -gt -ge -nt -ot -ef".split())
+
+
+def why_not(sub: Sub, paths: ShellPaths) -> str:
+    """``""`` where the subcommand is read-only, else the reason."""
+    words = sub.words
+    if sub.simple.kind != "command" or not words:
+        return "it is no plain command"
+    if sub.assigns:
+        return f"the assignment {sub.assigns[0].text[:60]!r} is not known to be safe"
+    name = words[0].text
+    if not words[0].plain or paths.redefined(name):
+        return f"{name[:60]!r} is not known to be read-only"
+    if sub.via_xargs and name != "echo":
+        return "its arguments come from another command"
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(words, paths)
+    spec = TABLE.get(name)
+    if spec is None:
+        return f"{name[:60]!r} is not in the read-only set"
+    return _by_table(words, spec, paths)
+
+
+def _by_table(words: list[Word], spec: Spec, paths: ShellPaths) -> str:
+    if spec.operands == "text":
+        return _text(words, paths)
+    if spec.operands == "word":
+        if len(words) == 2 and words[1].plain and _PLAIN_WORD.fullmatch(words[1].text):
+            return ""
+        return "it is read-only with one plain word only"
+    taken = take_apart(words[1:], spec.flags)
+    if isinstance(taken, str):
+        return taken
+    if not spec.globs and any(w.glob for w in taken.operands):
+        return "it has a glob outside quotes"
+    return _operands(taken, spec, paths)
+
+
+def _operands(taken: Options, spec: Spec, paths: ShellPaths) -> str:
+    files = list(taken.files)
+    operands = list(taken.operands)
+    if spec.operands == "none" and operands:
+        return f"the argument {operands[0].text[:60]!r} is not expected"
+    if spec.operands in ("none", "any"):
+        return next((f"{w.text[:60]!r} is not plain" for w in operands if w.literal is None or w.value.startswith("+")), "")
+    if spec.operands == "pattern" and operands and not taken.flags & _PATTERN_FLAGS:
+        if operands[0].glob:
+            operands.append(operands[0])  # it may expand to names of files
+        operands = operands[1:]
+    deep = spec.deep == "*" or not taken.flags.isdisjoint(spec.deep.split())
+    fault = next((why for w in (*files, *operands) if (why := paths.not_readable(w))), "")
+    if fault:
+        return fault
+    if not operands and spec.bare:
+        fault = paths.not_readable_here()
+    if not fault and deep:
+        fault = paths.not_deeply_readable(operands)
+    return fault
+
+
+def _text(words: list[Word], paths: ShellPaths) -> str:
+    """``echo`` and ``printf``: what they print may be anything; a glob still looks into folders."""
+    if words[0].text == "printf":
+        rest = words[1:]
+        if not rest or rest[0].dynamic or rest[0].brace or rest[0].glob or rest[0].value.startswith("-"):
+            return "printf needs a literal format"
+    for word in words[1:]:
+        if word.glob and not word.dynamic and (why := paths.not_readable(word)):
+            return why
+        if word.glob and word.dynamic and any("/" in p.text for p in word.parts if p.kind in "uq"):
+            return f"{word.text[:60]!r} is only known when it runs"
+    return ""
+
+
+def _test(words: list[Word], paths: ShellPaths) -> str:
+    """``test`` and ``[``: one operator at its place; ``-v`` evaluates subscripts."""
+    inner = words[1:]
+    if words[0].text == "[":
+        if not inner or inner[-1].text != "]":
+            return "a test of unusual form"
+        inner = inner[:-1]
+    while inner and inner[0].text == "!":
+        inner = inner[1:]
+    if any(w.glob or w.brace for w in inner):
+        return "it has a glob outside quotes"
+    if len(inner) == 2 and inner[0].plain and inner[0].text in _UNARY:
+        return _single(inner[1])
+    if len(inner) == 3 and inner[1].plain and inner[1].text in _BINARY:
+        return _single(inner[0]) or _single(inner[2])
+    if len(inner) <= 1 and all(w.literal is not None for w in inner):
+        return ""
+    return "a test of unusual form"
+
+
+def _single(word: Word) -> str:
+    """One word, whatever it becomes: it must be quoted where it is dynamic."""
+    return f"{word.text[:60]!r} stands outside quotes" if any(p.kind in "vd" and not p.quoted for p in word.parts) else ""
+
+
+def _sed(words: list[Word], paths: ShellPaths) -> str:
+    taken = take_apart(words[1:], "n E r e: s u z l: --expression= --quiet --silent --regexp-extended --separate --null-data "
+                                  "--posix --line-length= --unbuffered")
+    if isinstance(taken, str):
+        return taken
+    operands = list(taken.operands)
+    if any(w.glob for w in operands):
+        return "it has a glob outside quotes"
+    given = taken.flags & {"e", "--expression"}
+    scripts = list(taken.values) if given else operands[:1]
+    if not scripts or not all(sed_only_prints(w.value) for w in scripts if not (given and w.value.isdigit())):
+        return "its script is not known to only print"
+    return next((why for w in (operands if given else operands[1:]) if (why := paths.not_readable(w))), "")
+
+
+def _awk(words: list[Word], paths: ShellPaths) -> str:
+    taken = take_apart(words[1:], "F:")
+    if isinstance(taken, str):
+        return taken
+    operands = list(taken.operands)
+    if not operands or operands[0].literal is None or not awk_only_prints(operands[0].value):
+        return "its program is not known to only print"
+    if any("=" in w.value for w in operands[1:]):
+        return "an argument may be an assignment"
+    return next((why for w in operands[1:] if (why := paths.not_readable(w))), "")
+
+
+def _find(words: list[Word], paths: ShellPaths) -> str:
+    rest = words[1:]
+    odd = next((w for w in rest if w.dynamic or w.brace or w.glob), None)
+    if odd is not None:
+        return f"{odd.text[:60]!r} is a glob outside quotes or only known when it runs"
+    while rest and rest[0].value in FIND_OPTIONS:
+        rest = rest[1:]
+    roots = []
+    while rest and not rest[0].value.startswith("-") and rest[0].value not in ("(", "!", ")", ","):
+        roots.append(rest[0])
+        rest = rest[1:]
+    i = 0
+    while i < len(rest):
+        word = rest[i]
+        kind = _FIND.get(word.value)
+        if kind is None or (word.value.startswith("-") and "\\" in word.text):
+            return f"the test or action {word.text[:60]!r} is not on its list"
+        if kind:
+            if i + 1 >= len(rest):
+                return f"{word.text!r} lacks its value"
+            if kind == "file" and (why := paths.not_readable(rest[i + 1])):
+                return why
+            i += 1
+        i += 1
+    if not roots:
+        return paths.not_readable_here()
+    return next((why for w in roots if (why := paths.not_readable(w))), "")
+
+
+def _cd(words: list[Word], paths: ShellPaths) -> str:
+    operands = words[1:]
+    if operands and operands[0].text == "--":
+        operands = operands[1:]
+    if len(operands) != 1 or operands[0].value.startswith("-") or operands[0].literal is None:
+        return "where it leads is not known"
+    if paths.git_beside_cd:
+        return "it changes the directory beside a git command"
+    if paths.redirect_beside_cd:
+        return "it changes the directory beside an output redirection"
+    return paths.not_readable(operands[0])
+
+
+def _docker(words: list[Word], paths: ShellPaths) -> str:
+    spec = DOCKER.get(words[1].text) if len(words) > 1 and words[1].plain else None
+    return _by_table(words[1:], spec, paths) if spec else "this form is not known to be read-only"
+
+
+def _tput(words: list[Word], paths: ShellPaths) -> str:
+    if any(w.value in ("init", "reset") or w.value.startswith("-") for w in words[1:]):
+        return "this form is not known to be read-only"
+    return _by_table(words, TABLE["tput"], paths)
+
+
+def _git(words: list[Word], paths: ShellPaths) -> str:
+    rest = words[1:]
+    while rest and rest[0].value in ("--no-pager", "-P", "-C"):
+        if rest[0].value == "-C":
+            if len(rest) < 2 or rest[1].literal is None or not paths.is_here(rest[1]):
+                return "-C leads to another directory"
+            rest = rest[1:]
+        rest = rest[1:]
+    spec = GIT.get(rest[0].text) if rest and rest[0].plain else None
+    if spec is None:
+        return "this form of git is not known to be read-only"
+    if paths.git_beside_cd:
+        return "it runs git beside a change of directory"
+    if why := paths.not_readable_here():
+        return why
+    taken = take_apart(rest[1:], spec.flags)
+    if isinstance(taken, str):
+        return taken
+    if any(w.glob for w in (*taken.operands, *taken.values)):
+        return "it has a glob outside quotes"
+    if any("%G" in w.value for w in taken.values):
+        return "its format runs another program"
+    return _git_operands(rest[0].text, spec, taken, paths)
+
+
+_GIT_LISTS = frozenset(("l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"))
+_GIT_READS_CONFIG = frozenset(("l", "--list", "--get", "--get-all", "--get-regexp"))
+
+
+def _git_operands(name: str, spec: Spec, taken: Options, paths: ShellPaths) -> str:
+    operands = [w.value for w in taken.operands]
+    wrong = "this form of git is not known to be read-only"
+    if spec.operands == "list":
+        return wrong if operands and not taken.flags & _GIT_LISTS else ""
+    if spec.operands == "remote":
+        return "" if not operands or (len(operands) == 2 and operands[0] == "get-url") else wrong
+    if spec.operands == "config":
+        return "" if taken.flags & _GIT_READS_CONFIG else wrong
+    if spec.operands in ("stash", "worktree"):
+        allowed = ("list", "show") if spec.operands == "stash" else ("list",)
+        return "" if operands and operands[0] in allowed else wrong
+    if spec.operands == "reflog":
+        return "" if not operands or operands[0] == "show" else wrong
+    if spec.operands == "any":
+        return ""
+    if spec.operands == "none":
+        return wrong if operands else ""
+    # revisions and files cannot be told apart; a revision read as a path lies inside, a path outside is found
+    pattern = spec.operands == "pattern" and "e" not in taken.flags
+    for word in taken.operands[1:] if pattern else taken.operands:
+        if why := paths.not_readable(word):
+            return why
+        if ":" in word.value and paths.limited(word.value.partition(":")[2]):
+            return f"{word.text[:60]!r} may be a file that a rule keeps from being read"
+    return ""
+
+
+_SPECIAL = {"find": _find, "cd": _cd, "git": _git, "docker": _docker, "podman": _docker, "sed": _sed, "awk": _awk,
+            "test": _test, "[": _test, "tput": _tput}

@@ -1,0 +1,179 @@
+"""Paths inside one shell command: where it may stand, and what it may read there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from .forms import Sub
+from .paths import PathRules, Places, Target
+from .syntax import Script, Word, expand_braces
+from .words import WordPath, expand, path_of
+
+MAX_DIRECTORIES = 8
+_CHANGES_NAMES = frozenset((
+    "alias unalias hash enable export declare typeset local readonly source . eval set shopt exec trap read builtin "
+    "command_not_found_handle mapfile readarray getopts").split())
+_MOVES = frozenset(("cd", "pushd", "popd"))
+
+
+class ShellPaths:
+    """What is asked about paths while one command is judged.
+
+    :param subs: all subcommands. :param cwd: where the command starts.
+    """
+
+    def __init__(self, script: Script, subs: list[Sub], places: Places, rules: PathRules, cwd: str) -> None:
+        self.script = script
+        self.subs = subs
+        self.places = places
+        self.view = places.view
+        self.rules = rules
+        self.cwd = cwd
+
+    # -- where the command may stand -----------------------------------------------------------------------------------
+    @cached_property
+    def moves(self) -> list[tuple[Sub, list[Word]]]:
+        return [(s, layer) for s in self.subs for layer in s.layers if layer and layer[0].value in _MOVES]
+
+    @cached_property
+    def directories(self) -> list[str]:
+        """Every directory that a relative path may be relative to; empty where nobody knows."""
+        found = [self.cwd]
+        for sub, layer in self.moves:
+            target = self._moved_to(layer)
+            if target is None or (sub.simple.in_loop and not target.startswith("/")):
+                return []
+            for start in list(found):
+                place = self.places.absolute(target, start)
+                if place not in found:
+                    found.append(place)
+            if len(found) > MAX_DIRECTORIES:
+                return []
+        return found
+
+    def _moved_to(self, layer: list[Word]) -> str | None:
+        operands = [w for w in layer[1:] if w.text != "--"]
+        if layer[0].value != "cd" or len(operands) != 1 or operands[0].value.startswith("-"):
+            return None
+        found = path_of(operands[0], self.view, self.cwd)
+        return found.text if found is not None and found.glob is None else None
+
+    @cached_property
+    def really_moves(self) -> bool:
+        """Whether a ``cd`` leads anywhere but to where the command starts."""
+        return bool(self.moves) and self.directories != [self.cwd]
+
+    @cached_property
+    def git_beside_cd(self) -> bool:
+        return self.really_moves and any(layer and layer[0].value == "git" for s in self.subs for layer in s.layers)
+
+    @cached_property
+    def redirect_beside_cd(self) -> bool:
+        return self.really_moves and any(
+            r.op.startswith((">", "&>")) and r.target is not None and not is_no_file(r.op, r.target)
+            for s in self.subs for r in s.simple.redirects)
+
+    @cached_property
+    def _names_changed(self) -> bool:
+        return any((layer and layer[0].value in _CHANGES_NAMES) for s in self.subs for layer in s.layers) or \
+            any(s.simple.kind == "assign" and (s.assigns or s.simple.words) for s in self.subs)
+
+    def redefined(self, name: str) -> bool:
+        """Whether the command itself may have given the name another meaning."""
+        return name in self.script.functions or self._names_changed
+
+    # -- words as files ------------------------------------------------------------------------------------------------
+    def targets(self, word: Word) -> list[Target] | None:
+        """Every file that a word may mean; ``None`` where that is only known when it runs."""
+        found = path_of(word, self.view, self.cwd)
+        if found is None or not (bases := self._bases(found, self.directories)):
+            return None
+        return self._at(found, bases)
+
+    def guesses(self, word: Word) -> list[Target]:
+        """The files that a word probably means, for deny and ask rules and protected paths: ``$HOME`` and ``$PWD`` are
+        known, any other variable in front and an unknown directory stand for the working directory."""
+        found: list[Target] = []
+        for one in expand_braces(word) or [word]:
+            path = path_of(one, self.view, self.cwd, variables=True)
+            if path is None and one.parts and one.parts[0].kind in "vd":
+                tail = "".join(p.text for p in one.parts[1:])
+                path = WordPath(tail.lstrip("/")) if tail.startswith("/") else None
+            if path is not None and path.text:
+                bases = self._bases(path, self.directories or [self.cwd])
+                found += self._at(path, bases) or self._at(WordPath(path.text), bases) or ()
+        return found
+
+    def _bases(self, found: WordPath, directories: list[str]) -> list[str]:
+        absolute = found.text.startswith("/") or (self.view.windows and found.text[1:2] == ":")
+        return ["/"] if absolute else directories
+
+    def _at(self, found: WordPath, bases: Iterable[str]) -> list[Target] | None:
+        targets: list[Target] = []
+        for base in bases:
+            names = expand(found, self.view, base)
+            if names is None:
+                return None
+            for name in names:
+                target = self.places.target(name, "/")
+                if target is None:
+                    return None
+                targets.append(target)
+        return targets
+
+    def not_readable(self, word: Word) -> str:
+        """``""`` where every file that the word may mean lies inside the working directories."""
+        if word.value in ("-", "/dev/null"):
+            return ""
+        if self.view.windows and word.value.startswith(("\\\\", "//")):
+            return f"{word.text[:60]!r} is a network path"
+        if word.dynamic or word.brace:
+            return f"{word.text[:60]!r} is only known when it runs"
+        targets = self.targets(word)
+        if targets is None:
+            return f"where {word.text[:60]!r} leads is not known"
+        if not all(self.places.inside(t) or self.rules.allowed("read", t, self.places.within(t)) for t in targets):
+            return f"{word.text[:60]!r} lies outside the working directories"
+        return ""
+
+    def not_readable_here(self) -> str:
+        if not self.directories:
+            return "the directory is not known"
+        for directory in self.directories:
+            target = self.places.target(directory, "/")
+            if target is None or not self.places.inside(target):
+                return "the current directory lies outside the working directories"
+        return ""
+
+    def not_deeply_readable(self, operands: Iterable[Word]) -> str:
+        """A command that reads whole folders must not pass by a rule about files in them."""
+        if not self.rules.any_read_limits:
+            return ""
+        targets = [t for w in operands for t in self.targets(w) or ()]
+        if not targets:
+            targets = [t for d in self.directories if (t := self.places.target(d, "/"))]
+        for target in targets:
+            if self.view.is_dir(target.given) and (rule := self.rules.reaches_into(target, self.cwd)):
+                return f"it reads a whole folder, where {rule.text} keeps files from being read"
+        return ""
+
+    def is_here(self, word: Word) -> bool:
+        targets = self.targets(word)
+        here = self.places.target(self.cwd, "/")
+        return targets is not None and here is not None and all(t.given == here.given or t.real == here.real for t in targets)
+
+    def limited(self, path: str) -> bool:
+        """Whether a deny or ask rule about reading covers the path."""
+        target = self.places.target(path, self.cwd) if path else None
+        if target is None:
+            return False
+        return bool(self.rules.denied("read", target, self.cwd) or self.rules.asked("read", target, self.cwd))
+
+
+def is_no_file(op: str, target: Word) -> bool:
+    """Whether a redirection names a descriptor, or ``/dev/null``."""
+    text = target.literal
+    if text == "/dev/null":
+        return True
+    return op in (">&", "<&") and text is not None and (text == "-" or text.rstrip("-").isdigit())
