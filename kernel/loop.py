@@ -144,7 +144,7 @@ async def _admit(session: Session, prompt: str | list[Block], uuid: str | None) 
         raise Leave("completed", text="The prompt was blank, so nothing was asked.")
     _close_calls(session, INTERRUPTED)  # a call that was put off and never taken up again
     merged = await session.fire(session.make(e.UserPromptSubmit, prompt=text_of(blocks), session_title=session.title))
-    session.title = merged.last.get("session_title", session.title)
+    session.set_title(merged.last.get("session_title"))
     if merged.blocked or merged.stopped:
         reason = merged.stop_reason if merged.stopped else merged.block_reason
         text = session.cap(reason) or "The prompt was blocked by a hook."

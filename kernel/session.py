@@ -104,6 +104,7 @@ class Session:
         if self._started:
             return
         self._started = True
+        self._tell_problems()
         restored, changes = normalise(self.transcript.restored.messages, keep_open=self.transcript.restored.deferred)
         self.history = History(restored)
         self.deferred = bool(self.history.open_calls)
@@ -118,7 +119,7 @@ class Session:
             await self._hear(self.make(e.Setup, trigger=self.options.setup_trigger))
         merged = await self._hear(self.make(e.SessionStart, source=self.transcript.source, model=self.model_info.id,
                                             session_title=self.title))
-        self.title = merged.last.get("session_title", self.title)
+        self.set_title(merged.last.get("session_title"))
         self.initial_message = merged.last.get("initial_user_message")
         self.system = await system_blocks(self, parts)
         if self.transcript.restored.permission_mode != self.state.permission_mode:
@@ -179,6 +180,7 @@ class Session:
         if self._started:
             await self.fire(self.make(e.SessionEnd, reason=reason))
         self.transcript.close()
+        self._tell_problems()
 
     # -- events ----------------------------------------------------------------------------------------------------------
     def make(self, kind: type[Event], **fields: Any) -> Event:
@@ -256,7 +258,7 @@ class Session:
 
     def spill(self, name: str, text: str) -> str:
         """Write a text beside the transcript and return the path."""
-        if self.transcript.path and self.options.persist:
+        if self.transcript.path and self.transcript.kept:
             folder = Path(self.transcript.path).with_suffix("") / "tool-results"
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         else:
@@ -273,6 +275,13 @@ class Session:
     def record(self, *entries: Entry) -> None:
         """Keep entries in the transcript; durable when it returns."""
         self.transcript.append(list(entries), cwd=self.state.cwd)
+        if self.transcript.problems:
+            self._tell_problems()
+
+    def _tell_problems(self) -> None:
+        for problem in self.transcript.problems:
+            self.harness.announce(problem)
+        self.transcript.problems.clear()
 
     def context_entry(self, blocks: list[Block]) -> Entry:
         """An entry for context that no person typed."""
@@ -306,6 +315,12 @@ class Session:
         self.provider, self.model_info = provider, info
         self.call_model = fold_model(list(self.harness.middleware), provider.stream)
         self.state = msgspec.structs.replace(self.state, model=info.id)
+
+    def set_title(self, title: str | None) -> None:
+        """Name the session; an empty name changes nothing."""
+        if title and title != self.title:
+            self.title = title
+            self.transcript.set("custom-title", title)
 
     def set_mode(self, mode: str) -> None:
         """Change the permission mode (permissions contract, 7.7).

@@ -53,6 +53,10 @@ class Transcript(Protocol):
     path: str
     source: SessionSource
     restored: Restored
+    kept: bool
+    """Whether anything is written at all."""
+    problems: list[str]
+    """What a person must know: damaged lines, a full disk. The kernel announces and clears them."""
 
     def append(self, entries: list[Entry], *, cwd: str) -> None:
         """Make the entries durable, in order, in one write; when this returns they survive a kill of the process.
@@ -83,11 +87,13 @@ class MemoryTranscript:
     """A conversation that is not kept: no store is loaded, or persistence is off."""
 
     source: SessionSource = "startup"
+    kept = False
 
     def __init__(self, session_id: str, path: str = "") -> None:
         self.session_id = session_id
         self.path = path
         self.restored = Restored()
+        self.problems: list[str] = []
         self.entries: list[Entry] = []
 
     def append(self, entries: list[Entry], *, cwd: str) -> None:

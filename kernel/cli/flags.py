@@ -50,6 +50,7 @@ FLAGS = (
     Flag("--fork-session", "switch", "fork_session", "with resume or continue: go on in a copy"),
     Flag("--session-id", "value", "session_id", "the id of the new session (a UUID)"),
     Flag("--resume-session-at", "value", "resume_at", "resume up to that entry only"),
+    Flag("--resume-drops-turn", "value", "extra.resume_drops_turn", "with --resume-session-at: what is cut must be that turn"),
     Flag("--no-session-persistence", "switch", "extra.no_persistence", "write no transcript"),
     Flag("-n --name", "value", "name", "a name for the session"),
     Flag("--settings", "value", "settings", "one more settings file, or JSON text"),

@@ -105,7 +105,7 @@ def _convert(fields: dict[str, Any], extra: dict[str, Any]) -> None:
             fields[name] = [Path(p).expanduser().absolute() for p in fields[name]]
     if extra.pop("skip_permissions", None):
         fields["permission_mode"] = "bypassPermissions"
-    if extra.pop("no_persistence", None) or os.environ.get("CLAUDE_CODE_SKIP_PROMPT_HISTORY"):
+    if extra.pop("no_persistence", None):
         fields["persist"] = False
     for switch, trigger in (("init", "init"), ("init_only", "init"), ("maintenance", "maintenance")):
         if extra.get(switch):
