@@ -22,10 +22,11 @@ MAX_CLI_BYTES = 2 * 1024 * 1024
 
 MANAGED_ONLY = frozenset((
     "allowAllClaudeAiMcps allowedChannelPlugins allowManagedHooksOnly allowManagedMcpServersOnly "
-    "allowManagedPermissionRulesOnly blockedMarketplaces channelsEnabled claudeMd disableCommandPluginSources "
-    "disableSideloadFlags forceRemoteSettingsRefresh parentSettingsBehavior pluginSuggestionMarketplaces "
-    "pluginTrustMessage policyHelper requiredMaximumVersion requiredMinimumVersion strictKnownMarketplaces "
-    "strictPluginOnlyCustomization").split())
+    "allowManagedPermissionRulesOnly blockedMarketplaces browserExternalPageTools channelsEnabled claudeMd "
+    "disableBrowserExternalNavigation disableCommandPluginSources disableMobileSimulatorTools disableSideloadFlags "
+    "forceLoginGatewayUrl forceRemoteSettingsRefresh parentSettingsBehavior pluginSuggestionMarketplaces "
+    "pluginTrustMessage policyHelper requiredMaximumVersion requiredMinimumVersion sshHostAllowlist "
+    "strictKnownMarketplaces strictPluginOnlyCustomization wslInheritsWindowsSettings").split())
 """Keys that have no effect outside managed settings (settings contract, 6.4)."""
 
 FAIL_CLOSED = ("allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly",
@@ -100,10 +101,18 @@ class Settings:
         return cls(layers, problems, config_dir=config, project_root=cwd, trusted=_trusted(cwd, config, problems))
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a dotted key. Scalars: the highest scope; objects: merged; arrays: joined, highest first."""
-        found = [value for layer in self.layers if (value := _dig(layer.data, key)) is not None]
+        """The value of a dotted key. Scalars: the highest scope; objects: merged; arrays: joined, highest first.
+
+        Three keys differ (section 3): ``fallbackModel`` and each entry of ``extraKnownMarketplaces`` are taken whole, and
+        a managed ``availableModels`` counts alone.
+        """
+        found = [value for _, value in self.by_layer(key)]
         if not found:
             return default
+        if key == "fallbackModel" or (key == "availableModels" and self.managed(key) is not None):
+            return found[0]
+        if key == "extraKnownMarketplaces":
+            return {name: entry for value in reversed(found) if isinstance(value, dict) for name, entry in value.items()}
         return _join(found)
 
     def by_layer(self, key: str) -> list[tuple[Layer, Any]]:
@@ -127,7 +136,8 @@ class Settings:
             for name, text in value.items():
                 if name in NEVER_FROM_FILES or (layer.scope in ("project", "local") and name in NOT_FROM_PROJECT_ENV):
                     continue
-                merged[name] = str(text)
+                if isinstance(text, str | int | float) and name and "=" not in name and "\0" not in f"{name}{text}":
+                    merged[name] = str(text)
         return merged
 
 
@@ -171,8 +181,12 @@ def _cli(value: str, cwd: Path, problems: list[Problem]) -> Layer:
         return Layer("cli", "--settings", _checked("cli", "--settings", data, problems) or {}, str(cwd))
     path = Path(value).expanduser()
     path = path if path.is_absolute() else cwd / path
-    if not path.is_file():
-        raise SettingsError("is no regular file", context=f"--settings {value}", hint="give a path or one JSON object")
+    try:
+        is_file = path.is_file()
+    except OSError:  # for example a text that is too long for a name
+        is_file = False
+    if not is_file:
+        raise SettingsError("is no regular file", context=f"--settings {value[:200]}", hint="give a path or one JSON object")
     if path.stat().st_size > MAX_CLI_BYTES:
         raise SettingsError(f"is over {MAX_CLI_BYTES} bytes", context=f"--settings {value}")
     parsed = _parse(str(path), path.read_bytes())
@@ -263,7 +277,7 @@ _REQUIRED = {"command": ("command",), "http": ("url",), "mcp_tool": ("server", "
 def _handler_fault(handler: Any) -> tuple[str, str] | None:
     if not isinstance(handler, dict):
         return "", "must be an object with a 'type'"
-    required = _REQUIRED.get(handler.get("type", ""))
+    required = _REQUIRED.get(str(handler.get("type")))
     if required is None:
         return ".type", f"must be one of {', '.join(_REQUIRED)}"
     for name in required:
@@ -307,6 +321,8 @@ def _join(values: list[Any]) -> Any:
     if isinstance(first, list):
         joined: list[Any] = []
         for value in values:
-            joined += [item for item in value if item not in joined] if isinstance(value, list) else []
+            for item in value if isinstance(value, list) else ():
+                if item not in joined:
+                    joined.append(item)
         return joined
     return first
