@@ -1,0 +1,59 @@
+"""Which folders are trusted, and where that is written down (permissions contract, 11)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel.settings import Settings
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+def loaded(folder: Path) -> Settings:
+    return Settings.load(folder, managed_dir="/nowhere")
+
+
+def trust(home: Path, folder: Path, value: Any = True) -> None:
+    (home / ".claude.json").write_text(json.dumps({"projects": {str(folder): {"hasTrustDialogAccepted": value}}}))
+
+
+def test_trust_is_that_of_the_folder_or_of_its_repository(own_home: Path, project: Path) -> None:
+    assert not loaded(project).trusted
+    trust(own_home, project)
+    assert loaded(project).trusted
+    below = project / "below"
+    below.mkdir()
+    assert not loaded(below).trusted, "trusting a parent does not count"
+    (project / ".git").mkdir()
+    assert loaded(below).trusted, "unless it is the repository's root"
+
+
+@pytest.mark.parametrize("content", [
+    "{}", '{"projects": []}', '{"projects": null}', '{"projects": {"%s": true}}',
+    '{"projects": {"%s": {"hasTrustDialogAccepted": "true"}}}', '{"projects": {"%s": {"hasTrustDialogAccepted": 1}}}'])
+def test_anything_else_is_no_trust(content: str, own_home: Path, project: Path) -> None:
+    (own_home / ".claude.json").write_text(content.replace("%s", str(project)))
+    assert not loaded(project).trusted
+
+
+def test_a_global_config_that_does_not_parse_is_no_trust_and_is_never_overwritten(own_home: Path, project: Path) -> None:
+    (own_home / ".claude.json").write_text('{"projects": ')
+    settings = loaded(project)
+    assert not settings.trusted and ".claude.json" in settings.problems[0].path
+    assert (own_home / ".claude.json").read_text() == '{"projects": '
+
+
+def test_the_global_config_moves_with_the_config_dir(
+        own_home: Path, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trust(own_home, project)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "conf"))
+    assert not loaded(project).trusted
