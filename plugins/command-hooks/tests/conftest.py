@@ -6,7 +6,9 @@ import json
 import os
 import shlex
 import signal
+import threading
 from collections.abc import Iterable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,8 @@ class Placed(Plugin):
 class Echo(Tool):
     """A tool that only remembers what it was called with.
 
-    :param outcome: ``result`` text or structured object, ``error`` text of a failure, ``schema`` and ``output_schema``.
+    :param result: text or structured object of every call.
+    :param error: text of the failure of every call.
     """
 
     description = "For tests."
@@ -41,6 +44,10 @@ class Echo(Tool):
         self.aliases = aliases  # type: ignore[misc]
         self.input_schema = schema or {"type": "object"}  # type: ignore[misc]
         self.output_schema = output_schema  # type: ignore[misc]
+        kind = {"Bash": ("command", "command"), "Read": ("path", "file_path"), "Write": ("path", "file_path"),
+                "Edit": ("path", "file_path"), "NotebookEdit": ("path", "file_path")}.get(name, ("ask", None))
+        self.permission, self.rule_field = kind  # type: ignore[misc, assignment]
+        self.rule_name = "Edit" if name in ("Write", "NotebookEdit") else None  # type: ignore[misc]
         self.result, self.error = result, error
         self.inputs: list[dict[str, Any]] = []
 
@@ -174,6 +181,47 @@ class World:
         return json.dumps(self.kit.model.requests, ensure_ascii=False)
 
 
+class Server:
+    """Answers every path with what was set; keeps (path, headers, body) of every request."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, tuple[int, bytes, dict[str, str]]] = {}
+        self.seen: list[tuple[str, dict[str, str], bytes]] = []
+        self.slow = {"/slow"}
+        self.wait = threading.Event()
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                server.seen.append((self.path, dict(self.headers), body))
+                status, answer, headers = server.answers.get(self.path, (200, b"", {}))
+                if self.path in server.slow:
+                    server.wait.wait(20)
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            do_GET = do_POST
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def answer(self, path: str, value: Any, status: int = 200, **headers: str) -> None:
+        self.answers[path] = (status, value if isinstance(value, bytes) else json.dumps(value).encode(), headers)
+
+    def close(self) -> None:
+        self.wait.set()
+        self._server.shutdown()
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
@@ -205,3 +253,10 @@ def echo() -> type[Echo]:
 @pytest.fixture
 def make_bash() -> Any:
     return bash
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.close()

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
@@ -22,60 +19,13 @@ DENY = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecisio
                                "permissionDecisionReason": "no shell"}}
 
 
-class Server:
-    """Answers every path with what was set; keeps (path, headers, body) of every request."""
-
-    def __init__(self) -> None:
-        self.answers: dict[str, tuple[int, bytes, dict[str, str]]] = {}
-        self.seen: list[tuple[str, dict[str, str], bytes]] = []
-        self.wait = threading.Event()
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                server.seen.append((self.path, dict(self.headers), body))
-                status, answer, headers = server.answers.get(self.path, (200, b"", {}))
-                if self.path == "/slow":
-                    server.wait.wait(20)
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
-
-            do_GET = do_POST
-
-            def log_message(self, *args: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def answer(self, path: str, value: Any, status: int = 200, **headers: str) -> None:
-        self.answers[path] = (status, value if isinstance(value, bytes) else json.dumps(value).encode(), headers)
-
-    def close(self) -> None:
-        self.wait.set()
-        self._server.shutdown()
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    made = Server()
-    yield made
-    made.close()
-
-
 async def fire(world: Any, *handlers: dict[str, Any], event: str = "PreToolUse") -> Any:
     world.settings(hooks=world.hooks(event, *({"type": "http", **h} for h in handlers)))
     session = world.start()
     return await world.fire(session, PRE, tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="i")
 
 
-async def test_the_event_is_posted_and_json_decides(world: Any, server: Server) -> None:
+async def test_the_event_is_posted_and_json_decides(world: Any, server: Any) -> None:
     server.answer("/h", DENY)
     merged = await fire(world, {"url": f"{server.url}/h?token=secret", "headers": {"content-type": "text/plain"}})
     server.answers["/h?token=secret"] = server.answers["/h"]
@@ -91,7 +41,7 @@ async def test_the_event_is_posted_and_json_decides(world: Any, server: Server) 
     (204, b"", ""), (200, b" \n", ""), (200, b"{}", ""), (403, DENY, "status 403"), (500, b"", "status 500"),
     (200, b"remember the freeze", "something else"), (200, b"[1]", "something else"), (302, b"", "status 302"),
     (200, {"hookSpecificOutput": {"permissionDecision": "deny"}}, "hookEventName"), (200, b"\xff{}", "something else")])
-async def test_only_json_of_a_good_answer_can_decide(world: Any, server: Server, status: int, body: Any, notice: str) -> None:
+async def test_only_json_of_a_good_answer_can_decide(world: Any, server: Any, status: int, body: Any, notice: str) -> None:
     server.answer("/h", body, status)
     merged = await fire(world, {"url": f"{server.url}/h"})
     assert merged.decision is None
@@ -103,13 +53,13 @@ async def test_nobody_there_is_a_non_blocking_error(world: Any) -> None:
     assert "could not be asked" in world.notices()[0]
 
 
-async def test_a_timeout_gives_no_decision(world: Any, server: Server) -> None:
+async def test_a_timeout_gives_no_decision(world: Any, server: Any) -> None:
     server.answer("/slow", DENY)
     assert (await fire(world, {"url": f"{server.url}/slow", "timeout": 0.3})).decision is None
     assert "timed out after 0.3 s" in world.notices()[0]
 
 
-async def test_a_redirect_is_followed_on_the_same_host_only(world: Any, server: Server) -> None:
+async def test_a_redirect_is_followed_on_the_same_host_only(world: Any, server: Any) -> None:
     server.answer("/h", DENY)
     server.answer("/here", b"", 307, Location="/h")
     server.answer("/away", b"", 307, Location=server.url.replace("127.0.0.1", "localhost") + "/h")
@@ -121,7 +71,7 @@ async def test_a_redirect_is_followed_on_the_same_host_only(world: Any, server: 
         assert "redirect" in world.notices()[0]
 
 
-async def test_headers_get_allowed_variables_only(world: Any, server: Server) -> None:
+async def test_headers_get_allowed_variables_only(world: Any, server: Any) -> None:
     os.environ.update(TOKEN="t1\r\nX-Evil: 1", SECRET="s1")
     headers = {"A": "Bearer $TOKEN", "B": "x${SECRET}y", "C": "$UNSET.", "D": "ünï"}
     await fire(world, {"url": f"{server.url}/h", "headers": headers, "allowedEnvVars": ["TOKEN", "UNSET"]})
@@ -130,7 +80,7 @@ async def test_headers_get_allowed_variables_only(world: Any, server: Server) ->
     assert "t1" not in "".join(world.debug + world.notices())
 
 
-async def test_settings_narrow_the_variables(world: Any, server: Server) -> None:
+async def test_settings_narrow_the_variables(world: Any, server: Any) -> None:
     os.environ.update(TOKEN="t1", OTHER="o1")
     world.settings("user", httpHookAllowedEnvVars=["OTHER"])
     await fire(world, {"url": f"{server.url}/h", "headers": {"A": "$TOKEN$OTHER"}, "allowedEnvVars": ["TOKEN", "OTHER"]})
@@ -140,7 +90,7 @@ async def test_settings_narrow_the_variables(world: Any, server: Server) -> None
 @pytest.mark.parametrize(("lists", "runs"), [
     ({}, True), ({"user": []}, False), ({"user": ["http://other/*"]}, False), ({"user": [], "local": ["*"]}, True),
     ({"managed": "no list"}, False)])
-async def test_urls_must_be_listed_once_a_list_exists(world: Any, server: Server, lists: dict[str, Any], runs: bool) -> None:
+async def test_urls_must_be_listed_once_a_list_exists(world: Any, server: Any, lists: dict[str, Any], runs: bool) -> None:
     for scope, value in lists.items():
         world.settings(scope, allowedHttpHookUrls=value)
     server.answer("/h", DENY)
@@ -168,7 +118,7 @@ async def test_a_url_that_cannot_work_is_announced(world: Any, url: str) -> None
     assert merged.decision == "deny" and world.notices()
 
 
-async def test_secrets_of_a_url_stay_out_of_labels(world: Any, server: Server) -> None:
+async def test_secrets_of_a_url_stay_out_of_labels(world: Any, server: Any) -> None:
     await fire(world, {"url": server.url.replace("//", "//user:pw@") + "/gone?token=t1", "onFailure": "block", "timeout": 5})
     server.answer("/gone?token=t1", b"", 500)
     await fire(world, {"url": server.url.replace("//", "//user:pw@") + "/gone?token=t1"})

@@ -1,1 +1,1 @@
-"""Hooks of settings and plugins as commands."""
+"""Hooks of settings and plugins: commands, http, and what other plugins can run."""

@@ -1,4 +1,4 @@
-"""Hook implementations: one function per lifecycle event, all of them the same."""
+"""Hook implementations: one function per lifecycle event, all of them the same, and the command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 from kernel import EVENTS, hookimpl
 
 if TYPE_CHECKING:
-    from kernel import Answer, Event, Session
+    from kernel import Answer, Command, Event, Registry, Session
+
+
+@hookimpl
+def register_commands(register: Registry[Command]) -> None:
+    from kernel_command_hooks.command import HooksCommand
+
+    register(HooksCommand())
 
 
 def _implementation(name: str) -> Callable[[Event, Session], Awaitable[list[Answer]] | list[Answer] | None]:

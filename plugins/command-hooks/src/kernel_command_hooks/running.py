@@ -82,6 +82,8 @@ class Running:
                 self.background.start(self._observed(handler, event, payload), kill=False)
             else:
                 waited.append(handler)
+        if len(waited) < len(chosen):
+            await asyncio.sleep(0)  # so that they have begun, even if the session ends without another pause
         readings = await _side_by_side([self._one(h, event, payload, budget=budget) for h in waited])
         answers = [a for handler, reading in zip(waited, readings, strict=True) if (a := self._take(handler, event, reading))]
         if facts.output == "worktree":  # the first configured one counts, whoever ended last (12.2)
