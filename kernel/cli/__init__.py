@@ -38,16 +38,22 @@ def _main(args: list[str]) -> int:
 
         print(help_text())
         return 0
+    return _call(_command, args)
+
+
+def _command(args: list[str]) -> int:
+    """Run what the first word names: a command of ours, a plugin's, or else the whole line is a run."""
+    first = args[0] if args else ""
     name = ALIASES.get(first, first)
     if name in COMMANDS:
-        return _call(import_module(COMMANDS[name][0]).main, args[1:] if name != "run" else ["-p", *args[1:]])
+        return int(import_module(COMMANDS[name][0]).main(args[1:] if name != "run" else ["-p", *args[1:]]))
     if first.replace("-", "").isalnum() and not first.startswith("-"):
         from kernel.cli.commands import plugin_command
 
         command = plugin_command(name)
         if command is not None:
-            return _call(command.run, args[1:])
-    return _call(import_module("kernel.cli.run").main, args)
+            return command.run(args[1:])
+    return int(import_module("kernel.cli.run").main(args))
 
 
 def _call(run: Callable[[list[str]], int], args: list[str]) -> int:

@@ -126,7 +126,7 @@ def _check(fields: dict[str, Any], extra: dict[str, Any], print_mode: bool) -> N
         raise UsageError(f"--effort {fields['effort']}: expected one of {', '.join(EFFORTS)}")
     if fields.get("max_turns") is not None and fields["max_turns"] < 1:
         raise UsageError("--max-turns must be a positive integer")
-    if fields.get("max_budget_usd") is not None and fields["max_budget_usd"] <= 0:
+    if fields.get("max_budget_usd") is not None and not fields["max_budget_usd"] > 0:  # nan is no limit either
         raise UsageError("--max-budget-usd must be a positive number")
     for source in fields.get("setting_sources", ()):
         if source not in ("user", "project", "local"):
