@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -32,13 +33,22 @@ def shared() -> Path:
     return SHARED
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("homes")
+
+
+_number = itertools.count(1)
+
+
 @pytest.fixture(autouse=True)
-def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def own_home(homes: Path) -> Iterator[Path]:
     """No test sees the settings, keys or variables of the person who runs it, nor those that another test set."""
     before = dict(os.environ)
     for name in [n for n in os.environ if n.startswith(("CLAUDE", "ANTHROPIC", "KERNEL_"))]:
         del os.environ[name]
-    home = tmp_path_factory.mktemp("home")
+    home = homes / str(next(_number))
+    home.mkdir()
     os.environ["HOME"] = str(home)
     yield home
     os.environ.clear()
