@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
+from time import monotonic
 from typing import Any, NamedTuple
 
 import anyio.lowlevel
@@ -118,11 +118,11 @@ def _list(target: Target, pattern: str, seconds: float) -> Listing:
     from kernel_tools_files.walk import walk
 
     check_folder(target)
-    deadline = time.monotonic() + seconds
+    deadline = monotonic() + seconds
 
     def check() -> None:
         anyio.from_thread.check_cancelled()
-        if time.monotonic() > deadline:
+        if monotonic() > deadline:
             raise TimeoutError
 
     found: list[tuple[int, str]] = []

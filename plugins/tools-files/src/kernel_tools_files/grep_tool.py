@@ -14,7 +14,7 @@ from kernel_tools_files import manuals, schemas
 from kernel_tools_files.engines import engine_for
 from kernel_tools_files.folders import FolderTool
 from kernel_tools_files.paths import Target, check_regular, check_same, io_error, printable
-from kernel_tools_files.programs import run_program
+from kernel_tools_files.programs import Ended, run_program
 from kernel_tools_files.rules import ReadRules
 
 LIMIT = 250
@@ -50,19 +50,15 @@ class Grep(FolderTool):
     async def call(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
         target = self.target(input)
         folder, entry = await anyio.to_thread.run_sync(_place, target)
-        shown_folder = folder if target.path == target.real else os.path.dirname(target.path) if entry != "./" else target.path
-        found = Collector(input, shown_folder, context.cwd, ReadRules(context, self._read))
+        found = Collector(input, target.path, entry == "./", context.cwd, ReadRules(context, self._read))
         engine = engine_for(input, entry)
         try:
             ended = await run_program(engine.command, found.take, seconds=SECONDS, cwd=folder, stdin=engine.stdin,
                                       separator=found.separator)
         except OSError as error:
             raise io_error(f"The search could not be started ({engine.command[0]})", error) from None
-        if ended.timed_out and not found.seen:
-            raise ToolError("timeout", f"Nothing was found within {SECONDS:g} seconds, and not all files were searched. "
-                            "Give a narrower path, glob or type.")
-        if ended.code not in (0, 1, None) and not found.seen and ended.stderr.strip():
-            raise ToolError("invalid_arguments", f"The search engine refused the call: {ended.stderr.strip()}")
+        if not found.seen:
+            _check(ended)
         structured = found.structured(complete=ended.code is not None)
         notes = [engine.note] if engine.note else []
         if ended.timed_out:
@@ -105,20 +101,37 @@ def _place(target: Target) -> tuple[str, str]:
     return folder, f"./{name}"
 
 
+def _check(ended: Ended) -> None:
+    """Why an engine may have found nothing. ``rg`` ends with 2 and no word where it could not read some file; that is no failure.
+
+    :raises ToolError: ``timeout``, ``invalid_arguments``, ``search_failed``.
+    """
+    said = ended.stderr.strip()
+    if ended.timed_out:
+        raise ToolError("timeout", f"Nothing was found within {SECONDS:g} seconds, and not all files were searched. "
+                        "Give a narrower path, glob or type.")
+    if ended.code == 2 and said:
+        raise ToolError("invalid_arguments", f"The search engine refused the call: {said}")
+    if ended.code not in (0, 1, 2, None):
+        raise ToolError("search_failed", f"The search engine ended with code {ended.code}: {said or 'it said nothing'}")
+
+
 class Collector:
     """Takes the engine's output piece by piece: drops what may not be read, counts, and keeps the page that was asked for.
 
     ``seen``: entries (files, or lines in content mode) that were allowed, also those outside of the page.
+
+    :param root: the folder or the one file that is searched, as it was asked for.
     """
 
-    def __init__(self, input: dict[str, Any], folder: str, cwd: str, rules: ReadRules) -> None:
+    def __init__(self, input: dict[str, Any], root: str, is_folder: bool, cwd: str, rules: ReadRules) -> None:
         self.mode: str = input.get("output_mode", "files_with_matches")
         self.separator = b"\0" if self.mode == "files_with_matches" else b"\n"
         self.limit: int = input.get("head_limit", LIMIT)
         self.offset: int = input.get("offset", 0)
         self.seen = 0
         self.truncated = False
-        self._folder, self._cwd, self._rules = folder, cwd, rules
+        self._root, self._is_folder, self._cwd, self._rules = root, is_folder, cwd, rules
         self._numbered: bool = input.get("-n", True)
         self._rest = b""            # of a file name with line breaks
         self._files: dict[str, int] = {}
@@ -149,7 +162,7 @@ class Collector:
 
     def _path(self, name: bytes) -> str | None:
         """The file's path; ``None`` if a rule hides it."""
-        path = os.path.join(self._folder, os.fsdecode(name.removeprefix(b"./")))
+        path = os.path.join(self._root, os.fsdecode(name.removeprefix(b"./"))) if self._is_folder else self._root
         return None if self._rules.denied(path) else path
 
     def _take_file(self, name: bytes, count: int) -> bool:

@@ -68,15 +68,14 @@ def search(options: dict[str, Any]) -> Iterator[bytes]:
             if pattern.search(text) if options.get("multiline") else any(pattern.search(x) for x in _lines(text)):
                 yield path
             continue
-        matched, parts = _matches(pattern, text, bool(options.get("multiline")))
-        if not matched:
-            continue
-        if mode == "count":
-            yield b"%b%d\n" % (path, len(matched))
-        elif options.get("-o"):
-            for number, part in parts:
+        if mode == "content" and options.get("-o"):
+            for number, part in _parts(pattern, text, bool(options.get("multiline"))):
                 yield _line(path, number, ":", part, options)
-        else:
+            continue
+        matched = _matched(pattern, text, bool(options.get("multiline")))
+        if matched and mode == "count":
+            yield b"%b%d\n" % (path, len(matched))
+        elif matched:
             for chunk in _content(path, _lines(text), matched, options):
                 if chunk != b"--\n" or parted:
                     yield chunk
@@ -125,24 +124,30 @@ def _lines(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in lines]
 
 
-def _matches(pattern: re.Pattern[str], text: str, multiline: bool) -> tuple[list[int], list[tuple[int, str]]]:
-    """Numbers of the lines with a match, and the matching parts with theirs."""
-    matched: dict[int, None] = {}
-    parts: list[tuple[int, str]] = []
+def _matched(pattern: re.Pattern[str], text: str, multiline: bool) -> list[int]:
+    """Numbers of the lines with a match."""
     if not multiline:
-        for number, line in enumerate(_lines(text), 1):
-            for found in pattern.finditer(line):
-                matched[number] = None
-                parts.append((number, found[0]))
-        return list(matched), [p for p in parts if p[1]]
-    number = at = 0
+        return [number for number, line in enumerate(_lines(text), 1) if pattern.search(line)]
+    matched: dict[int, None] = {}
+    number, at = 1, 0
     for found in pattern.finditer(text):
         number += text.count("\n", at, found.start())
         at = found.start()
-        for offset, part in enumerate(found[0].split("\n")):
-            matched[number + offset + 1] = None
-            parts.append((number + offset + 1, part))
-    return list(matched), [p for p in parts if p[1]]
+        matched |= dict.fromkeys(range(number, number + found[0].count("\n") + 1))
+    return list(matched)
+
+
+def _parts(pattern: re.Pattern[str], text: str, multiline: bool) -> Iterator[tuple[int, str]]:
+    """The matching parts with the numbers of their lines; empty ones are left out."""
+    if not multiline:
+        for number, line in enumerate(_lines(text), 1):
+            yield from ((number, found[0]) for found in pattern.finditer(line) if found[0])
+        return
+    number, at = 1, 0
+    for found in pattern.finditer(text):
+        number += text.count("\n", at, found.start())
+        at = found.start()
+        yield from ((number + offset, part) for offset, part in enumerate(found[0].split("\n")) if part)
 
 
 def _content(path: bytes, lines: list[str], matched: list[int], options: dict[str, Any]) -> Iterator[bytes]:
@@ -150,7 +155,7 @@ def _content(path: bytes, lines: list[str], matched: list[int], options: dict[st
     before, after = options.get("-B", around or 0), options.get("-A", around or 0)
     hits = set(matched)
     shown = sorted({n for hit in matched for n in range(max(1, hit - before), min(len(lines), hit + after) + 1)})
-    last = 0
+    last = -1
     for number in shown:
         if number != last + 1 and (before or after):
             yield b"--\n"  # also ahead of the first group of a file
