@@ -60,7 +60,7 @@ def parse(args: list[str]) -> Options:
 
 def _words(rest: list[str], args: list[str]) -> list[str]:
     behind = args[args.index("--") + 1:] if "--" in args else []
-    unknown = [a for a in rest if a.startswith("-") and a not in behind and a != "-"]
+    unknown = [a for a in rest if a.startswith("-") and a not in behind and a not in ("-", "--")]
     if unknown:
         from difflib import get_close_matches
 
