@@ -1,0 +1,288 @@
+"""The ``kernel`` command: flags, errors, exit codes, and what it may import (headless contract, sections 1 and 2)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel import CONTRACT, __version__, cli
+from kernel.cli import main, run
+from kernel.cli.flags import FLAGS, help_text
+from kernel.cli.run import parse
+from kernel.errors import UsageError
+from kernel.options import Options
+from kernel.settings import Settings
+from kernel.testing import plugin_folder
+
+# -- flags -------------------------------------------------------------------------------------------------------------
+PARSED: list[tuple[list[str], dict[str, Any]]] = [
+    (["-p", "hello"], {"prompt": "hello", "print_mode": True}),
+    (["hello there", "--print"], {"prompt": "hello there"}),
+    (["-p"], {"prompt": None}),
+    (["-p", "--", "--verbose"], {"prompt": "--verbose", "verbose": False}),
+    (["-p", "x", "--output-format", "json"], {"output_format": "json"}),
+    (["-p", "--output-format=stream-json", "--verbose", "--input-format", "stream-json"],
+     {"output_format": "stream-json", "input_format": "stream-json", "verbose": True}),
+    (["-p", "x", "--model", "opus", "--effort", "high"], {"model": "opus", "effort": "high"}),
+    (["-p", "x", "--max-turns", "3", "--max-budget-usd", "0.5"], {"max_turns": 3, "max_budget_usd": 0.5}),
+    (["-p", "x", "--max-thinking-tokens", "2000"], {"max_thinking_tokens": 2000}),
+    (["-p", "x", "--thinking", "adaptive"], {"thinking": "adaptive"}),
+    (["-p", "x", "--betas", "a, b,"], {"betas": ["a", "b"]}),
+    (["-p", "x", "--system-prompt", ""], {"system_prompt": ""}),
+    (["-p", "x", "--append-system-prompt=-be brief"], {"append_system_prompt": "-be brief"}),
+    (["-p", "x", "--tools", ""], {"tools": []}),
+    (["-p", "x", "--tools", "default"], {"tools": None}),
+    (["-p", "x", "--tools", "Read, Bash"], {"tools": ["Read", "Bash"]}),
+    (["-p", "x", "--allowedTools", "Read", "Bash(git *)"], {"allowed_tools": ["Read", "Bash(git *)"]}),
+    (["-p", "x", "--allowed-tools", "Read", "--allowedTools", "Edit"], {"allowed_tools": ["Read", "Edit"]}),
+    (["-p", "x", "--disallowedTools", "Bash(rm *),Write"], {"disallowed_tools": ["Bash(rm *),Write"]}),
+    (["-p", "x", "--permission-mode", "acceptEdits"], {"permission_mode": "acceptEdits"}),
+    (["-p", "x", "--dangerously-skip-permissions"], {"permission_mode": "bypassPermissions"}),
+    (["-p", "x", "--allow-dangerously-skip-permissions"], {"allow_bypass": True, "permission_mode": None}),
+    (["-p", "x", "-c"], {"continue_session": True}),
+    (["-p", "x", "--resume", "abc", "--fork-session"], {"resume": "abc", "fork_session": True}),
+    (["-p", "x", "--resume=abc"], {"resume": "abc"}), (["-p", "x", "-r", "abc"], {"resume": "abc"}),
+    (["-p", "x", "--session-id", "i", "-n", "me"], {"session_id": "i", "name": "me"}),
+    (["-p", "x", "--no-session-persistence"], {"persist": False}),
+    (["-p", "x", "--settings", '{"model": "m"}'], {"settings": '{"model": "m"}'}),
+    (["-p", "x", "--setting-sources="], {"setting_sources": ()}),
+    (["-p", "x", "--setting-sources", "user, local"], {"setting_sources": ("user", "local")}),
+    (["-p", "x", "--block", "a", "b"], {"block": ["a", "b"]}),
+    (["-p", "x", "--init"], {"setup_trigger": "init"}), (["-p", "x", "--maintenance"], {"setup_trigger": "maintenance"}),
+    (["-p", "--debug", "x"], {"prompt": "x", "extra": {"debug": ""}}),
+    (["-p", "x", "--debug=hooks"], {"extra": {"debug": "hooks"}}),
+    (["-p", "--init-only"], {"setup_trigger": "init", "extra": {"init_only": True}}),
+    (["--output-format", "stream-json", "--verbose", "--input-format", "stream-json"], {"print_mode": True, "prompt": None}),
+]
+
+
+@pytest.mark.parametrize(("args", "expected"), PARSED, ids=[" ".join(a) for a, _ in PARSED])
+def test_flags_become_options(args: list[str], expected: dict[str, Any]) -> None:
+    options = parse(args)
+    assert {name: getattr(options, name) for name in expected} == expected
+
+
+def test_flags_that_are_not_given_leave_the_defaults() -> None:
+    given, default = parse(["-p", "x"]), Options()
+    assert [n for n in Options.__struct_fields__ if getattr(given, n) != getattr(default, n)] == ["prompt"]
+
+
+REFUSED: list[tuple[list[str], str]] = [
+    (["-p", "x", "--verbos"], "unknown flag --verbos (did you mean --verbose?)"),
+    (["-p", "x", "--nothing-like-it"], "unknown flag --nothing-like-it (kernel --help lists the flags)"),
+    (["-p", "x", "--output=json"], "unknown flag --output=json"),
+    (["-p", "one", "two"], "more than one prompt: 'one' and 'two' (put the prompt in quotes)"),
+    (["-p", "x", "--output-format", "xml"], "--output-format xml: expected one of text, json, stream-json"),
+    (["-p", "x", "--input-format", "json"], "--input-format json: expected one of text, stream-json"),
+    (["-p", "x", "--output-format", "stream-json"], "When using --print, --output-format=stream-json requires --verbose"),
+    (["-p", "x", "--include-partial-messages"], "--include-partial-messages needs --output-format stream-json"),
+    (["-p", "x", "--include-hook-events", "--output-format", "json"], "--include-hook-events needs --output-format stream-json"),
+    (["-p", "--replay-user-messages", "--output-format", "stream-json", "--verbose"], "--replay-user-messages needs"),
+    (["-p", "x", "--effort", "huge"], "--effort huge: expected one of low, medium, high, xhigh, max"),
+    *((["-p", "x", "--max-turns", value], "--max-turns") for value in ("0", "-1", "many", "1.5")),
+    *((["-p", "x", "--max-budget-usd", value], "--max-budget-usd") for value in ("0", "nan", "much")),
+    (["-p", "x", "--setting-sources", "user,global"], "--setting-sources: unknown source 'global'"),
+    (["-p", "x", "--add-dir", "/nothing/here"], "--add-dir /nothing/here: is no directory"),
+    (["-p", "x", "--plugin-dir", "/nothing/here"], "--plugin-dir /nothing/here: is no directory"),
+    (["-p", "x", "--system-prompt", "a", "--system-prompt-file", "b"], "and --system-prompt-file exclude each other"),
+    (["-p", "x", "--system-prompt-file", "/nothing/here"], "--system-prompt-file /nothing/here: No such file"),
+    (["-p", "x", "--resume"], "--resume needs a session id or name"), (["-p", "x", "--fork-session"], "--fork-session needs"),
+    (["-p", "x", "--model"], "--model"),
+]
+
+
+@pytest.mark.parametrize(("args", "says"), REFUSED, ids=[" ".join(a) for a, _ in REFUSED])
+def test_flags_that_cannot_be_used_are_one_line_of_error_and_exit_1(args: list[str], says: str, capsys: Any) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(args)
+    assert says in str(caught.value)
+    assert main(args) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("Error: ") and err.count("\n") == 1 and says in err
+
+
+@pytest.mark.parametrize(("word", "near"), [("docter", "doctor"), ("plugin-s", "plugins"), ("runn", "run")])
+def test_a_mistyped_command_gets_a_hint_and_no_session(word: str, near: str, capsys: Any) -> None:
+    assert main([word]) == 1
+    assert f"unknown command '{word}' (did you mean 'kernel {near}'? A prompt needs -p)" in capsys.readouterr().err
+    assert parse(["-p", word]).prompt == word, "with -p it is a prompt"
+    assert parse([f"{word} please"]).prompt == f"{word} please"
+
+
+def test_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "p.md").write_bytes(b"be \xff good")
+    options = parse(["-p", "x", "--append-system-prompt-file", "p.md", "--add-dir", "sub", ".", "--plugin-dir", "sub"])
+    assert options.append_system_prompt == "be � good"
+    assert options.add_dirs == [tmp_path / "sub", tmp_path] and options.plugin_dirs == [tmp_path / "sub"]
+
+
+@pytest.mark.parametrize(("variable", "value", "args", "field", "expected"), [
+    ("CLAUDE_CODE_MAX_TURNS", "4", [], "max_turns", 4), ("CLAUDE_CODE_MAX_TURNS", "4", ["--max-turns", "2"], "max_turns", 2),
+    ("CLAUDE_CODE_MAX_TURNS", "0", [], "max_turns", None), ("CLAUDE_CODE_MAX_TURNS", "²", [], "max_turns", None),
+    ("CLAUDE_CODE_EFFORT_LEVEL", "max", ["--effort", "low"], "effort", "max"),
+    ("CLAUDE_CODE_EFFORT_LEVEL", "x", [], "effort", None)])
+def test_environment_twins(
+        variable: str, value: str, args: list[str], field: str, expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, value)
+    assert getattr(parse(["-p", "x", *args]), field) == expected
+
+
+@pytest.mark.parametrize("flag", [f for f in FLAGS if f.needs], ids=lambda f: f.names.split()[0])
+def test_a_flag_whose_plugin_is_missing_is_refused(flag: Any, capsys: Any) -> None:
+    value = [] if flag.kind == "switch" else ["x"]
+    assert main(["-p", "hi", *flag.names.split()[:1], *value, "--block", flag.needs]) == 1
+    err = capsys.readouterr().err
+    assert f"needs the plugin '{flag.needs}', which is" in err
+
+
+def test_managed_settings_can_switch_sideloading_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    (tmp_path / "managed-settings.json").write_text('{"disableSideloadFlags": true}')
+    load = Settings.load
+    monkeypatch.setattr(Settings, "load", lambda *a, **k: load(*a, **{**k, "managed_dir": str(tmp_path)}))
+    assert main(["-p", "hi", "--plugin-dir", str(tmp_path)]) == 1
+    assert "--plugin-dir is switched off by managed settings" in capsys.readouterr().err
+
+
+# -- version, help, imports ----------------------------------------------------------------------------------------------
+def python(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *args], capture_output=True, text=True, timeout=60, check=False,
+                          env={**os.environ, **env})
+
+
+def modules_after(*args: str) -> tuple[str, set[str]]:
+    """What the command printed, and the modules that it imported."""
+    code = f"import sys; from kernel.cli import main; code = main({list(args)!r}); print('\\n#', code, *sys.modules)"
+    done = python("-c", code)
+    assert done.returncode == 0, done.stderr
+    shown, _, rest = done.stdout.rpartition("\n#")
+    return shown, set(rest.split())
+
+
+@pytest.mark.parametrize("args", [["--version"], ["-v"], ["--help"], ["-h"]])
+def test_version_and_help_import_nothing_heavy(args: list[str]) -> None:
+    shown, modules = modules_after(*args)
+    assert modules & {"pluggy", "msgspec", "typer", "anyio", "jsonschema", "argparse", "asyncio", "importlib.metadata"} == set()
+    assert [m for m in modules if m.startswith("kernel_")] == []
+    if args[0] in ("--version", "-v"):
+        assert shown.strip() == f"{CONTRACT} (kernel {__version__})" == f"2.1.240 (kernel {__version__})"
+    else:
+        assert all(flag.names.split()[0] in shown for flag in FLAGS) and all(name in shown for name in cli.COMMANDS)
+
+
+def test_importing_the_kernel_costs_nothing() -> None:
+    done = python("-c", "import sys, kernel; print(*sys.modules)")
+    assert [m for m in done.stdout.split() if m.startswith(("kernel", "pluggy", "msgspec", "anyio"))] == ["kernel"]
+
+
+def test_every_flag_has_a_place_in_the_options() -> None:
+    for flag in FLAGS:
+        assert flag.option.startswith("extra.") or flag.option in Options.__struct_fields__, flag
+        assert flag.help and flag.names.split()[0] in help_text()
+
+
+# -- commands ------------------------------------------------------------------------------------------------------------
+def test_plugins_list_runs_no_plugin_code() -> None:
+    shown, modules = modules_after("plugins", "list", "--json")
+    rows = json.loads(shown)
+    assert rows == sorted(rows, key=lambda r: r["name"])
+    assert set(rows[0]) == {"name", "version", "state", "source", "path", "description", "hooks", "provides", "capabilities",
+                            "errors", "warnings"}
+    packages = {f"kernel_{r['name'].replace('-', '_')}" for r in rows}
+    assert modules & packages == set() and [m for m in modules if m.startswith("kernel_")] == []
+
+
+def test_plugins_list_says_what_is_wrong(tmp_path: Path, capsys: Any) -> None:
+    good = plugin_folder(tmp_path / "good", "good-one", kernel={"provides": {"tools": ["T"]}})
+    assert main(["plugins", "list", "--plugin-dir", str(good), "--block", "permissions"]) == 0
+    out = capsys.readouterr().out
+    assert "good-one" in out and "tools: T" in out and "blocked by name" in out
+    bad = tmp_path / "bad"
+    plugin_folder(bad, "bad-one", {".claude-plugin/plugin.json": "{"})
+    assert main(["plugin", "list", "--plugin-dir", str(good), "--plugin-dir", str(bad)]) == 1
+    assert "is not valid JSON" in capsys.readouterr().out
+
+
+def test_wrong_usage_of_a_command_is_exit_2(capsys: Any) -> None:
+    assert main(["plugins", "list", "--nothing"]) == 2
+    assert main(["plugins", "nothing"]) == 2
+    assert main(["doctor", "--nothing"]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_doctor_as_json(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNEL_PROVIDER", "script")
+    code = main(["doctor", "--json"])
+    report = json.loads(capsys.readouterr().out)
+    assert set(report) >= {"version", "contract", "python", "config_dir", "trusted", "settings", "plugins", "problems"}
+    assert code == (1 if report["problems"] else 0)
+
+
+def test_doctor_survives_settings_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "settings.json").write_text("{")
+    assert main(["doctor"]) == 1
+    assert "settings.json: is not valid JSON" in capsys.readouterr().out
+
+
+# -- commands of plugins ----------------------------------------------------------------------------------------------------
+COMMAND = """
+from kernel import UsageError, hookimpl
+class Hello:
+    name, summary = "hello", "say hello"
+    def run(self, args):
+        if args == ["wrong"]:
+            raise UsageError("not like that", hint="say hello nicely")
+        print("hello", *args)
+        return 7
+@hookimpl
+def register_commands(register): register(Hello())
+"""
+
+
+@pytest.mark.parametrize(("code", "args", "exit_code", "says"), [
+    (COMMAND, ["you"], 7, "hello you"), (COMMAND, ["wrong"], 1, "Error: not like that (say hello nicely)"),
+    ("1 / 0\n", [], 1, "plugin greeter: does not bring the command 'hello'"),
+    (COMMAND.replace("register(Hello())", "pass"), [], 1, "does not bring the command 'hello': not registered")])
+def test_a_plugin_can_bring_a_command(code: str, args: list[str], exit_code: int, says: str, tmp_path: Path) -> None:
+    plugin_folder(tmp_path / "greeter_pkg", "greeter", {"__init__.py": "", "plugin.py": code},
+                  kernel={"implements": ["register_commands"], "provides": {"commands": ["hello"]}})
+    info = tmp_path / "greeter-1.0.dist-info"
+    info.mkdir()
+    (info / "entry_points.txt").write_text("[kernel.plugins]\ngreeter = greeter_pkg.plugin\n")
+    done = python("-m", "kernel", "hello", *args, PYTHONPATH=str(tmp_path))
+    assert done.returncode == exit_code and says in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# -- exit codes ---------------------------------------------------------------------------------------------------------------
+def test_our_own_bug_is_exit_3_with_a_log(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(run, "main", lambda args: 1 / 0)
+    assert main(["-p", "hi"]) == 3
+    err = capsys.readouterr().err
+    assert "an unexpected fault of kernel (ZeroDivisionError" in err and "Traceback" not in err
+    log = Path(err.strip().rsplit("details are in ", 1)[1])
+    assert "Traceback" in log.read_text()
+    log.unlink()
+
+
+def test_an_interrupt_is_exit_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(args: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "main", interrupted)
+    assert main(["-p", "hi"]) == 130
+
+
+def test_a_closed_pipe_is_no_traceback() -> None:
+    done = subprocess.run(f"{sys.executable} -m kernel --help | head -1", shell=True, capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr
