@@ -144,6 +144,33 @@ async def test_in_a_print_run_a_stop_handler_that_could_wake_is_waited_for(world
     assert len(run.requests) == 2 and "run the tests" in world.model_saw()
 
 
+# -- interrupts -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("number", [1, 3])
+async def test_an_interrupt_ends_running_handlers_and_their_children(world: Any, echo: Any, number: int) -> None:
+    pids = [world.log / f"{n}.pid" for n in range(number)]
+    world.settings(hooks=world.hooks("PreToolUse", *[f"sleep 300 & echo $! > {pid}; wait" for pid in pids]))
+    tool = echo("Write")
+    session = world.start([call("Write"), text("never")], tools=[tool])
+
+    async def interrupt() -> None:
+        await eventually(lambda: all(p.exists() and p.read_text() for p in pids))
+        session.interrupt()
+    other = asyncio.ensure_future(interrupt())
+    run = await world.prompt("go", session)
+    await other
+    assert run.result.terminal_reason == "aborted_tools" and tool.inputs == []
+    await eventually(lambda: all(ended(int(p.read_text())) for p in pids))
+    assert all(ended(int(p.read_text())) for p in pids)
+
+
+def ended(pid: int) -> bool:
+    """Whether a process is gone, or a zombie that init has not reaped yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
 # -- events that wait for no handler -----------------------------------------------------------------------------------
 async def test_an_event_that_waits_for_none_is_not_held_up_but_its_handlers_may_finish(world: Any) -> None:
     world.settings(hooks=world.hooks("InstructionsLoaded", world.handler("a", sleep_s=0.3)))
