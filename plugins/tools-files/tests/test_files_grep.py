@@ -263,7 +263,7 @@ def test_the_time_limit_ends_the_engine(bench: Any, monkeypatch: pytest.MonkeyPa
     """With something found the result is partial; with nothing it is an error that names the seconds. The process is gone."""
     mark = f"7{os.getpid()}.25"
     script = f"printf './a\\0'; exec sleep {mark}" if found else f"exec sleep {mark}"
-    monkeypatch.setattr(grep_tool, "engine_for", lambda input, entry: engines.Engine(["sh", "-c", script]))
+    monkeypatch.setattr(engines, "engine_for", lambda input, entry: engines.Engine(["sh", "-c", script]))
     monkeypatch.setattr(grep_tool, "SECONDS", 0.5)
     bench.write("a", "x\n")
     if found:
@@ -319,18 +319,18 @@ def test_an_endless_regular_expression_of_the_fallback_ends_at_the_time_limit(be
 
 
 def test_a_crash_of_the_engine_is_an_error(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grep_tool, "engine_for", lambda input, entry: engines.Engine(["sh", "-c", "echo broken >&2; kill -9 $$"]))
+    monkeypatch.setattr(engines, "engine_for", lambda input, entry: engines.Engine(["sh", "-c", "echo broken >&2; kill -9 $$"]))
     error = bench.error("Grep", pattern="x")
     assert error.code == "search_failed" and "broken" in error.message
 
 
 def test_an_engine_that_cannot_be_started_is_an_error(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grep_tool, "engine_for", lambda input, entry: engines.Engine(["/no/such/program"]))
+    monkeypatch.setattr(engines, "engine_for", lambda input, entry: engines.Engine(["/no/such/program"]))
     assert bench.error("Grep", pattern="x").code == "io_error"
 
 
 def test_a_page_that_is_full_ends_the_engine(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grep_tool, "engine_for", lambda input, entry: engines.Engine(
+    monkeypatch.setattr(engines, "engine_for", lambda input, entry: engines.Engine(
         ["sh", "-c", "while :; do printf './a\\0001:x\\n'; done"]))
     result = grep(bench, "x", output_mode="content", head_limit=5)
     assert result.structured["numLines"] == 5 and result.truncated

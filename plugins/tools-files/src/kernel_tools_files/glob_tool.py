@@ -6,7 +6,7 @@ import os
 from time import monotonic
 from typing import Any, NamedTuple
 
-import anyio.lowlevel
+import anyio
 
 from kernel import Tool, ToolContext, ToolError, ToolResult
 from kernel_tools_files import manuals, schemas
@@ -152,12 +152,14 @@ def _is_off(variable: str) -> bool:
 
 async def _allowed(files: list[str], rules: ReadRules) -> tuple[list[str], int | None]:
     """The first hundred that may be read, and how many there are in all; ``None`` where that was not counted."""
+    from anyio.lowlevel import checkpoint
+
     count_all = len(files) <= ASK_AHEAD
     shown: list[str] = []
     total = 0
     for number, path in enumerate(files):
         if number % 200 == 199:
-            await anyio.lowlevel.checkpoint()  # others want to run too
+            await checkpoint()  # others want to run too
         if rules.denied(path):
             continue
         total += 1

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import re
 import stat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from kernel import Tool, ToolContext, ToolError, ToolResult
 from kernel_tools_files import manuals, schemas
-from kernel_tools_files.engines import engine_for
 from kernel_tools_files.folders import FolderTool
 from kernel_tools_files.paths import Target, check_regular, check_same, io_error, printable
-from kernel_tools_files.programs import Ended, run_program
 from kernel_tools_files.rules import ReadRules
+
+if TYPE_CHECKING:
+    from kernel_tools_files.programs import Ended
 
 LIMIT = 250
 LINE_CHARS = 500
@@ -48,13 +49,15 @@ class Grep(FolderTool):
                 raise ToolError("invalid_arguments", f"{field}: holds half of a surrogate pair")
 
     async def call(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
+        from kernel_tools_files import engines, programs
+
         target = self.target(input)
         folder, entry = await anyio.to_thread.run_sync(_place, target)
         found = Collector(input, target.path, entry == "./", context.cwd, ReadRules(context, self._read))
-        engine = engine_for(input, entry)
+        engine = engines.engine_for(input, entry)
         try:
-            ended = await run_program(engine.command, found.take, seconds=SECONDS, cwd=folder, stdin=engine.stdin,
-                                      separator=found.separator)
+            ended = await programs.run_program(engine.command, found.take, seconds=SECONDS, cwd=folder, stdin=engine.stdin,
+                                               separator=found.separator)
         except OSError as error:
             raise io_error(f"The search could not be started ({engine.command[0]})", error) from None
         if not found.seen:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Callable, Iterator
-from hashlib import sha256
 from typing import BinaryIO, NamedTuple
 
 from kernel import ToolError
@@ -80,6 +79,8 @@ def read_page(file: BinaryIO, path: str, *, start: int, limit: int | None, expli
 
 
 def _texts(file: BinaryIO, path: str, encoding: Encoding, scan: _Scan, check: Callable[[], None]) -> Iterator[str]:
+    from hashlib import sha256  # loads OpenSSL
+
     decoder = codecs.getincrementaldecoder(encoding.codec)("strict")
     hashing = sha256()
     size = 0

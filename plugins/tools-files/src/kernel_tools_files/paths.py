@@ -63,7 +63,9 @@ class FileTool(Tool):
         return PathInput(input, **{self.rule_field: absolute(input[self.rule_field], context.cwd, self.rule_field)})
 
     def permission_paths(self, input: dict[str, Any]) -> list[str]:
-        path = input[self.rule_field]
+        path = input.get(self.rule_field)
+        if not isinstance(path, str) or not os.path.isabs(path) or "\0" in path:
+            return [path] if isinstance(path, str) else []  # not prepared: a question about a call that somebody made up
         real = os.path.realpath(path)
         if isinstance(input, PathInput):
             input.resolved = real

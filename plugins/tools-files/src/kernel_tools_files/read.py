@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple
 
@@ -172,6 +171,8 @@ def _whole(file: BinaryIO, stat: os.stat_result, state: ReadState | None, target
 
 
 def _image_file(data: bytes, kind: str, target: Target) -> dict[str, Any]:
+    from base64 import b64encode
+
     from kernel_tools_files.images import prepared
 
     image = prepared(data, kind, target.path)
@@ -182,6 +183,8 @@ def _image_file(data: bytes, kind: str, target: Target) -> dict[str, Any]:
 
 
 def _pdf_file(data: bytes, target: Target) -> dict[str, Any]:
+    from base64 import b64encode
+
     from kernel_tools_files import pdf
 
     pages = pdf.checked(data, target.path)

@@ -8,13 +8,14 @@ the file may then still be edited, but another Read shows it again. ``digest`` i
 from __future__ import annotations
 
 import os
-from hashlib import sha256
 
 from kernel import ReadState, ToolContext, ToolError
 from kernel_tools_files.paths import Target
 
 
 def digest(data: bytes) -> str:
+    from hashlib import sha256  # loads OpenSSL
+
     return sha256(data).hexdigest()
 
 
