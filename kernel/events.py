@@ -5,12 +5,9 @@ documented flat JSON, ``hook_event_name`` included. The answer to an event is a 
 
 Class attributes say what the host needs to know about an event:
 
-``matcher``
-    the field whose value a matcher is tested against; ``None`` where the event has no matcher.
-``gate``
-    an implementation that raises or times out counts as a refusal (decision D5).
-``carries_mode``, ``carries_effort``
-    the host adds ``permission_mode`` and ``effort`` (section 10).
+``matcher``: the field whose value a matcher is tested against; ``None`` where the event has no matcher.
+``gate``: an implementation that raises or times out counts as a refusal (decision D5).
+``carries_mode``, ``carries_effort``: the host adds ``permission_mode`` and ``effort`` (section 10).
 """
 
 from __future__ import annotations
@@ -212,39 +209,39 @@ class SubagentStart(Event, tag=True):
     matcher = "agent_type"
 
 
-class SubagentStop(Event, tag=True):
-    """A subagent finished its response."""
-
+class Ending(Event):
+    """The common fields of the events at the end of a response."""
     stop_hook_active: bool
-    agent_transcript_path: str
     last_assistant_message: str | None = None
     background_tasks: list[dict[str, Any]] | None = None
     session_crons: list[dict[str, Any]] | None = None
-    matcher = "agent_type"
     carries_mode = True
     carries_effort = True
 
 
-class TaskCreated(Event, tag=True):
+class SubagentStop(Ending, tag=True, kw_only=True):
+    """A subagent finished its response."""
+
+    agent_transcript_path: str
+    matcher = "agent_type"
+
+
+class Task(Event):
+    """The common fields of both task events."""
+    task_id: str
+    task_subject: str
+    task_description: str | None = None
+    teammate_name: str | None = None
+    team_name: str | None = None
+    carries_mode = True
+
+
+class TaskCreated(Task, tag=True):
     """A task is being created."""
 
-    task_id: str
-    task_subject: str
-    task_description: str | None = None
-    teammate_name: str | None = None
-    team_name: str | None = None
-    carries_mode = True
 
-
-class TaskCompleted(Event, tag=True):
+class TaskCompleted(Task, tag=True):
     """A task is about to be marked completed."""
-
-    task_id: str
-    task_subject: str
-    task_description: str | None = None
-    teammate_name: str | None = None
-    team_name: str | None = None
-    carries_mode = True
 
 
 class TeammateIdle(Event, tag=True):
@@ -256,15 +253,8 @@ class TeammateIdle(Event, tag=True):
 
 
 # -- the end of a turn ------------------------------------------------------------------------------------------------
-class Stop(Event, tag=True):
+class Stop(Ending, tag=True):
     """The main agent finished responding."""
-
-    stop_hook_active: bool
-    last_assistant_message: str | None = None
-    background_tasks: list[dict[str, Any]] | None = None
-    session_crons: list[dict[str, Any]] | None = None
-    carries_mode = True
-    carries_effort = True
 
 
 class StopFailure(Event, tag=True):
@@ -296,7 +286,6 @@ class ConfigChange(Event, tag=True):
 
 class CwdChanged(Event, tag=True):
     """The working directory changed."""
-
     old_cwd: str
     new_cwd: str
 
@@ -323,13 +312,11 @@ class FileChanged(Event, tag=True):
 
 class WorktreeCreate(Event, tag=True):
     """A worktree is to be created."""
-
     name: str
 
 
 class WorktreeRemove(Event, tag=True):
     """A worktree is removed."""
-
     worktree_path: str
 
 
@@ -375,9 +362,8 @@ class ElicitationResult(Event, tag=True):
     carries_mode = True
 
 
-class PreModelSwitch(Event, tag=True):
-    """The session is about to change its model (after the contract's baseline)."""
-
+class ModelSwitch(Event):
+    """The common fields of both events about a change of model (after the contract's baseline)."""
     from_model: str
     to_model: str
     requested_model: str | None = None
@@ -388,27 +374,21 @@ class PreModelSwitch(Event, tag=True):
     estimated_cache_write_usd: float | None = None
     pricing: str | None = None
     matcher = "to_model"
+
+
+class PreModelSwitch(ModelSwitch, tag=True):
+    """The session is about to change its model."""
+
     gate = True
 
 
-class PostModelSwitch(Event, tag=True):
-    """The session changed its model (after the contract's baseline)."""
-
-    from_model: str
-    to_model: str
-    requested_model: str | None = None
-    source: str | None = None
-    context_tokens: float | None = None
-    prompt_cache_warm: bool | None = None
-    cache_ttl: str | None = None
-    estimated_cache_write_usd: float | None = None
-    pricing: str | None = None
-    matcher = "to_model"
+class PostModelSwitch(ModelSwitch, tag=True):
+    """The session changed its model."""
 
 
 EVENTS: dict[str, type[Event]] = {
     cls.__name__: cls for cls in list(globals().values())
-    if isinstance(cls, type) and issubclass(cls, Event) and cls is not Event
+    if isinstance(cls, type) and issubclass(cls, Event) and cls not in (Event, Ending, ModelSwitch, Task)
 }
 """Every lifecycle event by wire name, in lifecycle order."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from msgspec import UNSET
 
-from kernel import CONTRACT, events as e
+from kernel import events as e
 from kernel.batch import run_batch
 from kernel.errors import ModelError
 from kernel.messages import INTERRUPTED, Block, blocks_of, reminder, text_block, text_of
@@ -74,7 +74,7 @@ async def run(session: Session, prompt: str | list[Block] | None, *, uuid: str |
     try:
         await session.start()
         session.prompt_id = session.clock.new_id()
-        _say_init(session)
+        session.say_init()
         if session.deferred:
             await _take_up(session, turn, wait=prompt is None)
         if prompt is not None:
@@ -393,16 +393,3 @@ def make_result(session: Session, turn: Turn, leave: Leave, uuid: str | None, or
         result=text if success else UNSET, errors=UNSET if success else list(leave.errors),
         api_error_status=leave.status if leave.terminal_reason == "api_error" else UNSET,
         deferred_tool_use=leave.more.get("deferred_tool_use", UNSET), origin=origin or UNSET, user_message_uuid=uuid or UNSET)
-
-
-def _say_init(session: Session) -> None:
-    harness = session.harness
-    errors = [{"plugin": p.name, "type": p.state, "message": "; ".join(p.errors)} for p in harness.plugins if p.state == "broken"]
-    session.say("init", **{
-        "apiKeySource": "ANTHROPIC_API_KEY" if os.environ.get("ANTHROPIC_API_KEY") else "none",
-        "claude_code_version": CONTRACT, "cwd": session.state.cwd, "tools": [t.name for t in session.offered],
-        "mcp_servers": [], "model": session.model_info.id, "permissionMode": session.state.permission_mode,
-        "slash_commands": [], "output_style": session.settings.get("outputStyle") or "default", "skills": [], "agents": [],
-        "plugins": [{"name": p.name, "path": str(p.root)} for p in harness.plugins.ready],
-        **({"betas": session.options.betas} if session.options.betas else {}),
-        **({"plugin_errors": errors} if errors else {})})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import msgspec
 
-from kernel import events as e
+from kernel import CONTRACT, events as e
 from kernel.dispatch import Outcome
 from kernel.events import Event
 from kernel.merge import NOTHING, Merged, merge
@@ -76,6 +76,8 @@ class Session:
         self.asking = anyio.Lock()
         self.pending: list[Block] = []
         """Blocks that go to the model with the next user message (context of SessionStart hooks, instructions)."""
+        self.init_facts: dict[str, Any] = {}
+        """What plugins add to the ``init`` message: ``skills``, ``agents``, ``slash_commands``, ``mcp_servers`` ..."""
         self.denials: list[dict[str, Any]] = []
         self.turn_usage = Usage()
         self.model_usage: dict[str, dict[str, Any]] = {}
@@ -224,6 +226,21 @@ class Session:
     def say(self, subtype: str, **data: Any) -> None:
         """Emit a ``system`` message."""
         self._emit(SystemMessage(uuid=self.clock.new_id(), session_id=self.id, subtype=subtype, data=data))
+
+    def say_init(self) -> None:
+        """The ``init`` message that begins every turn (headless contract, 5.2)."""
+        broken = [{"plugin": p.name, "type": p.state, "message": "; ".join(p.errors)}
+                  for p in self.plugins if p.state == "broken"]
+        facts = {
+            "apiKeySource": "ANTHROPIC_API_KEY" if os.environ.get("ANTHROPIC_API_KEY") else "none",
+            "claude_code_version": CONTRACT, "cwd": self.state.cwd, "tools": [t.name for t in self.offered],
+            "mcp_servers": [], "model": self.model_info.id, "permissionMode": self.state.permission_mode,
+            "slash_commands": [], "output_style": self.settings.get("outputStyle") or "default", "skills": [], "agents": [],
+            "plugins": [{"name": p.name, "path": str(p.root)} for p in self.plugins.ready], **self.init_facts}
+        for name, value in (("betas", self.options.betas), ("plugin_errors", broken)):
+            if value:
+                facts[name] = value
+        self.say("init", **facts)
 
     def notice(self, text: str, *, level: str = "warning", guard: bool = False) -> None:
         """Tell the person something. ``guard``: a guard does not work, which is announced in every output format."""
