@@ -225,7 +225,8 @@ def test_an_input_keeps_its_target_and_is_a_plain_object_otherwise() -> None:
 
 
 def test_loading_the_tools_imports_nothing_heavy() -> None:
-    heavy = {"difflib", "hashlib", "PIL", "zlib", "json", "jsonschema", "kernel_tools_files.images", "kernel_tools_files.programs"}
+    heavy = {"difflib", "hashlib", "PIL", "zlib", "json", "jsonschema", "kernel_tools_files.images",
+             "kernel_tools_files.programs"}
     code = "import sys, kernel_tools_files.toolset as t; t.file_tools(); print(*sys.modules)"
     bare = "import sys, kernel.tools, anyio; print(*sys.modules)"
     loaded, before = ({*subprocess.run([sys.executable, "-c", c], capture_output=True, text=True, check=True).stdout.split()}

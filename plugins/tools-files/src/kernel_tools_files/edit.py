@@ -52,7 +52,7 @@ class Edit(FileTool):
             raise await missing(target, context, rules) from None
         context.read_files[target.real] = done.state
         structured = {
-            "filePath": target.path, "oldString": input["old_string"], "newString": input["new_string"],
+            "filePath": target.shown, "oldString": input["old_string"], "newString": input["new_string"],
             "originalFile": original(done.before), "structuredPatch": patch, "userModified": False,
             "replaceAll": bool(input.get("replace_all"))}
         return ToolResult(content=f"{self.from_structured(structured)}\n{done.note}".rstrip(), structured=structured)
@@ -87,13 +87,13 @@ class Edit(FileTool):
             raw = encode(new, UTF8, "new_string")
             return Done(None, new, written(replace_file(target, raw, None), raw))
         if target.path.lower().endswith(".ipynb"):
-            raise ToolError("is_notebook", f"{target.path} is a notebook. Use NotebookEdit.")
+            raise ToolError("is_notebook", f"{target.shown} is a notebook. Use NotebookEdit.")
         if not old and data:
-            raise ToolError("file_exists", f"{target.path} exists and is not empty. An empty old_string only creates a file; "
+            raise ToolError("file_exists", f"{target.shown} exists and is not empty. An empty old_string only creates a file; "
                             "give the text to replace, or use Write to replace the whole file.")
         if old and not (state is None and unread_is_fine):
             check_read(state, target)
-        before, encoding = decode(data, target.path)
+        before, encoding = decode(data, target.shown)
         changed = state is not None and not is_fresh(state, found, data)
         after = self._replaced(target, before, input, changed=changed, free=free) if old else new
         raw = encode(after, encoding, "new_string")
@@ -105,9 +105,9 @@ class Edit(FileTool):
         match = find(text, old)
         again = " The file was changed since you read it: read it again." if changed else ""
         if not match.spans:
-            raise ToolError("no_match", f"old_string does not occur in {target.path}. {why_not(text, old)}{again}")
+            raise ToolError("no_match", f"old_string does not occur in {target.shown}. {why_not(text, old)}{again}")
         if match.times > 1 and not input.get("replace_all"):
-            raise ToolError("many_matches", f"old_string occurs {match.times} times in {target.path}. Give more of the lines "
+            raise ToolError("many_matches", f"old_string occurs {match.times} times in {target.shown}. Give more of the lines "
                             f"around the one that you mean, or set replace_all to change all.{again}")
         if changed and not (free and match.exact and match.times == 1):
             raise stale(target)

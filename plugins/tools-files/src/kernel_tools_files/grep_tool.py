@@ -93,13 +93,13 @@ def _place(target: Target) -> tuple[str, str]:
     try:
         found = os.stat(target.path)
     except (FileNotFoundError, NotADirectoryError):
-        raise ToolError("not_found", f"{target.path} does not exist.") from None
+        raise ToolError("not_found", f"{target.shown} does not exist.") from None
     except OSError as error:
-        raise io_error(f"{target.path} cannot be searched", error) from None
+        raise io_error(f"{target.shown} cannot be searched", error) from None
     check_same(target, found)
     if stat.S_ISDIR(found.st_mode):
         return target.real, "./"
-    check_regular(target.path, found)
+    check_regular(target.shown, found)
     folder, name = os.path.split(target.real)
     return folder, f"./{name}"
 

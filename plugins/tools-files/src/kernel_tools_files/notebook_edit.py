@@ -66,11 +66,11 @@ class NotebookEdit(FileTool):
         try:
             change = await anyio.to_thread.run_sync(self._edit, target, input, mode, state)
         except FileNotFoundError:
-            raise ToolError("not_found", f"{target.path} does not exist. The working directory is {context.cwd}.") from None
+            raise ToolError("not_found", f"{target.shown} does not exist. The working directory is {context.cwd}.") from None
         context.read_files[target.real] = change.state
         structured = {
             "new_source": input["new_source"], "cell_id": change.cell_id, "cell_type": change.cell_type,
-            "language": change.language, "edit_mode": mode, "notebook_path": target.path,
+            "language": change.language, "edit_mode": mode, "notebook_path": target.shown,
             "original_file": original(change.before), "updated_file": original(change.after)}
         if change.old_source is not None:
             structured["old_source"] = change.old_source
@@ -91,9 +91,9 @@ class NotebookEdit(FileTool):
             assert state is not None
             if not is_fresh(state, found, data):
                 raise stale(target)
-            before, encoding = decode(data, target.path)
-            notebook = notebooks.parse(before, target.path)
-            cell_id, kind, old_source = _change(notebook, target.path, input, mode)
+            before, encoding = decode(data, target.shown)
+            notebook = notebooks.parse(before, target.shown)
+            cell_id, kind, old_source = _change(notebook, target.shown, input, mode)
             after = notebooks.serialise(notebook, before)
             raw = encode(after, encoding, "new_source")
             return Change(cell_id, kind, old_source, notebooks.language(notebook), before, after,

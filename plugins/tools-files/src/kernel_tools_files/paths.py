@@ -19,6 +19,11 @@ class Target(NamedTuple):
     path: str
     real: str
 
+    @property
+    def shown(self) -> str:
+        """The given path as it is told."""
+        return printable(self.path)
+
 
 class PathInput(dict[str, Any]):
     """An input that remembers which file its path named when the rules were last applied to it.
@@ -91,7 +96,7 @@ def open_file(target: Target) -> tuple[BinaryIO, os.stat_result]:
     """
     try:
         before = os.stat(target.real)
-        check_regular(target.path, before)  # before the opening: opening a device can do things
+        check_regular(target.shown, before)  # before the opening: opening a device can do things
         fd = os.open(target.real, _FLAGS)
     except NotADirectoryError:
         raise FileNotFoundError(target.path) from None
@@ -99,11 +104,11 @@ def open_file(target: Target) -> tuple[BinaryIO, os.stat_result]:
         raise
     except OSError as error:
         if os.path.islink(target.real) and error.errno == errno.ELOOP and _leads_somewhere(target.real):
-            raise path_changed(target.path) from None
-        raise io_error(f"{target.path} cannot be opened", error) from None
+            raise path_changed(target.shown) from None
+        raise io_error(f"{target.shown} cannot be opened", error) from None
     try:
         found = os.fstat(fd)
-        check_regular(target.path, found)
+        check_regular(target.shown, found)
         check_same(target, found)
     except BaseException:
         os.close(fd)
@@ -133,11 +138,11 @@ def check_folder(target: Target) -> None:
     try:
         found = os.stat(target.path)
     except (FileNotFoundError, NotADirectoryError):
-        raise ToolError("not_found", f"{target.path} does not exist.") from None
+        raise ToolError("not_found", f"{target.shown} does not exist.") from None
     except OSError as error:
-        raise io_error(f"{target.path} cannot be opened", error) from None
+        raise io_error(f"{target.shown} cannot be opened", error) from None
     if not stat.S_ISDIR(found.st_mode):
-        raise ToolError("not_a_directory", f"{target.path} is not a folder.")
+        raise ToolError("not_a_directory", f"{target.shown} is not a folder.")
     check_same(target, found)
 
 
@@ -151,7 +156,7 @@ def check_same(target: Target, opened: os.stat_result) -> None:
     except OSError:
         same = False
     if not same:
-        raise path_changed(target.path)
+        raise path_changed(target.shown)
 
 
 def path_changed(path: str) -> ToolError:

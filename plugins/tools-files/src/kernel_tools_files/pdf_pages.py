@@ -26,7 +26,7 @@ async def render(target: Target, pages: str, session: Session) -> ToolResult:
     :raises ToolError: ``invalid_arguments``, ``unreadable``, ``unsupported`` without the program, ``timeout``.
     """
     data = await anyio.to_thread.run_sync(_load, target)
-    count = pdf.checked(data, target.path)
+    count = pdf.checked(data, target.shown)
     first, last = pdf.wanted_pages(pages, count)
     program = shutil.which(PROGRAM)
     if program is None:
@@ -38,13 +38,13 @@ async def render(target: Target, pages: str, session: Session) -> ToolResult:
                os.path.join(folder, "page")]
     ended = await run_program(command, lambda piece: True, seconds=SECONDS, cwd=folder, stdin=data)
     if ended.timed_out:
-        raise ToolError("timeout", f"{PROGRAM} took longer than {SECONDS:g} seconds for pages {first}-{last} of {target.path}.")
+        raise ToolError("timeout", f"{PROGRAM} took longer than {SECONDS:g} seconds for pages {first}-{last} of {target.shown}.")
     made = await anyio.to_thread.run_sync(_pictures, folder)
     if ended.code or not made:
-        raise ToolError("unreadable", f"{target.path} cannot be rendered: {ended.stderr.strip()[:500] or 'no page came out'}")
-    structured = {"type": "parts", "file": {"filePath": target.path, "originalSize": len(data), "count": len(made),
+        raise ToolError("unreadable", f"{target.shown} cannot be rendered: {ended.stderr.strip()[:500] or 'no page came out'}")
+    structured = {"type": "parts", "file": {"filePath": target.shown, "originalSize": len(data), "count": len(made),
                                             "outputDir": folder}}
-    content: list[Block] = [text_block(f"Pages {first} to {last} of {count} of {target.path}:"), *made]
+    content: list[Block] = [text_block(f"Pages {first} to {last} of {count} of {target.shown}:"), *made]
     return ToolResult(content=content, structured=structured)
 
 

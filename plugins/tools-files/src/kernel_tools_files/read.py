@@ -50,12 +50,12 @@ class Read(FileTool):
         target = self.target(input)
         try:
             found = await anyio.to_thread.run_sync(_read, target, input, state_of(context, target), abandon_on_cancel=True)
+            if isinstance(found, str):  # a PDF file whose pages are to be rendered by a program
+                from kernel_tools_files.pdf_pages import render
+
+                return await render(target, input["pages"], context.session)
         except FileNotFoundError:
             raise await missing(target, context, ReadRules(context, self)) from None
-        if isinstance(found, str):  # a PDF file whose pages are to be rendered by a program
-            from kernel_tools_files.pdf_pages import render
-
-            return await render(target, input["pages"], context.session)
         if found.state is not None:
             context.read_files[target.real] = found.state
         content = self.from_structured(found.structured)
@@ -104,7 +104,7 @@ def _read(target: Target, input: dict[str, Any], state: ReadState | None) -> Fou
                 return "pages"
             found = _whole(file, stat, state, target, lambda data: _pdf_file(data, target))
         elif input.get("pages"):
-            raise ToolError("invalid_arguments", f"pages: only for PDF files; {target.path} is none. Use offset and limit.")
+            raise ToolError("invalid_arguments", f"pages: only for PDF files; {target.shown} is none. Use offset and limit.")
         elif target.path.lower().endswith(".ipynb"):
             found = _whole(file, stat, state, target, lambda data: _notebook_file(data, target))
         else:
@@ -113,18 +113,18 @@ def _read(target: Target, input: dict[str, Any], state: ReadState | None) -> Fou
 
 
 def _unchanged(target: Target) -> Found:
-    return Found({"type": "file_unchanged", "file": {"filePath": target.path}}, None, [])
+    return Found({"type": "file_unchanged", "file": {"filePath": target.shown}}, None, [])
 
 
 def _text_file(file: BinaryIO, stat: os.stat_result, state: ReadState | None, target: Target, input: dict[str, Any]) -> Found:
     explicit = "offset" in input or "limit" in input
-    page = read_page(file, target.path, start=max(1, input.get("offset", 1)), limit=input.get("limit"), explicit=explicit,
+    page = read_page(file, target.shown, start=max(1, input.get("offset", 1)), limit=input.get("limit"), explicit=explicit,
                      max_chars=token_limit() * CHARS_PER_TOKEN, check=anyio.from_thread.check_cancelled)
     new = ReadState(mtime_ns=stat.st_mtime_ns, size=stat.st_size, digest=page.digest, start=page.start, end=page.end,
                     partial=page.capped)
     if state is not None and page.lines and _same(state, new):
         return _unchanged(target)
-    structured = {"type": "text", "file": {"filePath": target.path, "content": page.content, "numLines": len(page.lines),
+    structured = {"type": "text", "file": {"filePath": target.shown, "content": page.content, "numLines": len(page.lines),
                                            "startLine": page.start, "totalLines": page.total}}
     if page.capped:
         structured["file"]["truncatedByTokenCap"] = True  # type: ignore[index]
@@ -140,9 +140,9 @@ def _same(old: ReadState, new: ReadState) -> bool:
 
 def _notes(page: Page, target: Target) -> list[str]:
     if page.total == 0:
-        return [f"{target.path} exists, but it is empty."]
+        return [f"{target.shown} exists, but it is empty."]
     if not page.lines:
-        return [f"{target.path} has {page.total} lines; offset {page.start} is behind its end."]
+        return [f"{target.shown} has {page.total} lines; offset {page.start} is behind its end."]
     notes = []
     if page.capped:
         notes.append(f"PARTIAL view: lines {page.start} to {page.end} of {page.total}. The file is longer than one call may "
@@ -161,7 +161,7 @@ def _whole(file: BinaryIO, stat: os.stat_result, state: ReadState | None, target
     from kernel_tools_files.notebooks import MAX_BYTES
 
     if stat.st_size > MAX_BYTES:
-        raise ToolError("too_large", f"{target.path} has {stat.st_size} bytes; the limit is {MAX_BYTES}. Take a part of it "
+        raise ToolError("too_large", f"{target.shown} has {stat.st_size} bytes; the limit is {MAX_BYTES}. Take a part of it "
                         "through Bash, for example with `jq '.cells[0:5]'` for a notebook, or `pdftotext` for a PDF file.")
     data = file.read()
     new = ReadState(mtime_ns=stat.st_mtime_ns, size=stat.st_size, digest=digest(data), start=1)
@@ -175,7 +175,7 @@ def _image_file(data: bytes, kind: str, target: Target) -> dict[str, Any]:
 
     from kernel_tools_files.images import prepared
 
-    image = prepared(data, kind, target.path)
+    image = prepared(data, kind, target.shown)
     file: dict[str, Any] = {"base64": b64encode(image.data).decode(), "type": image.media_type, "originalSize": len(data)}
     if image.dimensions:
         file["dimensions"] = image.dimensions
@@ -187,24 +187,24 @@ def _pdf_file(data: bytes, target: Target) -> dict[str, Any]:
 
     from kernel_tools_files import pdf
 
-    pages = pdf.checked(data, target.path)
+    pages = pdf.checked(data, target.shown)
     if pages > pdf.MAX_PAGES:
-        raise ToolError("too_large", f"{target.path} has {pages} pages; up to {pdf.MAX_PAGES} are shown as a whole. Give "
+        raise ToolError("too_large", f"{target.shown} has {pages} pages; up to {pdf.MAX_PAGES} are shown as a whole. Give "
                         f"pages, for example pages=\"1-5\", at most {pdf.MAX_PART} in one call.")
     if len(data) > pdf.MAX_BYTES:
-        raise ToolError("too_large", f"{target.path} has {len(data)} bytes; the limit for a PDF file is {pdf.MAX_BYTES}. Give "
+        raise ToolError("too_large", f"{target.shown} has {len(data)} bytes; the limit for a PDF file is {pdf.MAX_BYTES}. Give "
                         "pages, for example pages=\"1\", or use `pdftotext` through Bash.")
-    return {"type": "pdf", "file": {"filePath": target.path, "base64": b64encode(data).decode(), "originalSize": len(data)}}
+    return {"type": "pdf", "file": {"filePath": target.shown, "base64": b64encode(data).decode(), "originalSize": len(data)}}
 
 
 def _notebook_file(data: bytes, target: Target) -> dict[str, Any]:
     from kernel_tools_files import notebooks
     from kernel_tools_files.encoding import decode
 
-    cells = notebooks.view(notebooks.parse(decode(data, target.path)[0], target.path))
+    cells = notebooks.view(notebooks.parse(decode(data, target.shown)[0], target.shown))
     chars = sum(len(piece) for piece in notebooks.as_text(cells) if isinstance(piece, str))
     if chars > token_limit() * CHARS_PER_TOKEN:
-        raise ToolError("too_large", f"The cells of {target.path} have {chars} characters; the limit is {token_limit()} tokens "
+        raise ToolError("too_large", f"The cells of {target.shown} have {chars} characters; the limit is {token_limit()} tokens "
                         f"({token_limit() * CHARS_PER_TOKEN} characters). Take a part through Bash, for example with "
-                        f"`jq '.cells[0:5]' {target.path}`.")
-    return {"type": "notebook", "file": {"filePath": target.path, "cells": cells}}
+                        f"`jq '.cells[0:5]' {target.shown}`.")
+    return {"type": "notebook", "file": {"filePath": target.shown, "cells": cells}}

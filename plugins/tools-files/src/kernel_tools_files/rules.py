@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 
 from kernel import PermissionCall, Tool, ToolContext, ToolError, Verdict
-from kernel_tools_files.paths import NEAR, Target, near_paths
+from kernel_tools_files.paths import NEAR, Target, near_paths, printable
 
 
 class ReadRules:
@@ -46,6 +46,6 @@ class ReadRules:
 async def missing(target: Target, context: ToolContext, rules: ReadRules) -> ToolError:
     """``not_found``, with what may have been meant; names that a rule hides are not told."""
     near = await anyio.to_thread.run_sync(near_paths, target.path, context.cwd)
-    named = [path for path in near if not rules.denied(path)][:NEAR]
+    named = [printable(path) for path in near if not rules.denied(path)][:NEAR]
     hint = f" Did you mean {', '.join(named)}?" if named else ""
-    return ToolError("not_found", f"{target.path} does not exist. The working directory is {context.cwd}.{hint}")
+    return ToolError("not_found", f"{target.shown} does not exist. The working directory is {context.cwd}.{hint}")

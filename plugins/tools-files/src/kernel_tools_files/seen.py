@@ -39,12 +39,12 @@ def is_fresh(state: ReadState, found: os.stat_result, data: bytes) -> bool:
 def check_read(state: ReadState | None, target: Target) -> None:
     """:raises ToolError: ``not_read``: the file was not read, or only its first page was."""
     if state is None:
-        raise ToolError("not_read", f"{target.path} exists and has not been read yet. Read it first, then call again.")
+        raise ToolError("not_read", f"{target.shown} exists and has not been read yet. Read it first, then call again.")
     if state.partial:
-        raise ToolError("not_read", f"Only a PARTIAL view of {target.path} was read. Read the part that you want to change with "
+        raise ToolError("not_read", f"Only a PARTIAL view of {target.shown} was read. Read the part that you want to change with "
                         "offset and limit, then call again.")
 
 
 def stale(target: Target) -> ToolError:
-    return ToolError("stale_file", f"{target.path} was changed since you read it, by a person, a formatter or a command. Read it "
-                     "again, then call again.")
+    return ToolError("stale_file", f"{target.shown} was changed since you read it, by a person, a formatter or a command. Read "
+                     "it again, then call again.")

@@ -49,7 +49,7 @@ class Write(FileTool):
         state = state_of(context, target)
         done, patch = await anyio.to_thread.run_sync(self._write, target, content, state)
         context.read_files[target.real] = done.state
-        structured = {"type": "create" if done.before is None else "update", "filePath": target.path, "content": content,
+        structured = {"type": "create" if done.before is None else "update", "filePath": target.shown, "content": content,
                       "structuredPatch": patch, "originalFile": original(done.before)}
         return ToolResult(content=f"{self.from_structured(structured)} {done.note}".rstrip(), structured=structured)
 
@@ -76,7 +76,7 @@ class Write(FileTool):
             assert state is not None
             if not is_fresh(state, found, data):
                 raise stale(target)
-        before, encoding = decode(data, target.path)
+        before, encoding = decode(data, target.shown)
         after = with_returns(content) if only_returns(before) else content
         raw, note = _encoded(after, encoding)
         return Done(before, after, written(replace_file(target, raw, found), raw), note)
@@ -101,7 +101,7 @@ def load(target: Target) -> tuple[bytes, os.stat_result]:
     file, found = open_file(target)
     with file:
         if found.st_size > MAX_BYTES:
-            raise ToolError("too_large", f"{target.path} has {found.st_size} bytes; files over {MAX_BYTES} bytes cannot be "
+            raise ToolError("too_large", f"{target.shown} has {found.st_size} bytes; files over {MAX_BYTES} bytes cannot be "
                             "edited. Change it with a program through Bash, for example sed.")
         return file.read(), found
 

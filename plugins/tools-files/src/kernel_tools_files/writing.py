@@ -33,11 +33,11 @@ def replace_file(target: Target, data: bytes, old: os.stat_result | None) -> os.
             if fd is not None:
                 os.close(fd)
     except NotADirectoryError:
-        raise ToolError("not_a_directory", f"{target.path} cannot be written: a part of the path is no folder.") from None
+        raise ToolError("not_a_directory", f"{target.shown} cannot be written: a part of the path is no folder.") from None
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise path_changed(target.path) from None
-        raise io_error(f"{target.path} could not be written, its old content is unchanged", error) from None
+            raise path_changed(target.shown) from None
+        raise io_error(f"{target.shown} could not be written, its old content is unchanged", error) from None
 
 
 def _replace(fd: int | None, folder: str, name: str, target: Target, data: bytes, old: os.stat_result | None) -> os.stat_result:
@@ -78,10 +78,10 @@ def _check_unchanged(name: str, fd: int | None, target: Target, old: os.stat_res
     except FileNotFoundError:
         return  # removed in the meantime: nothing is lost
     if stat.S_ISLNK(now.st_mode):
-        raise path_changed(target.path)
-    check_regular(target.path, now)
+        raise path_changed(target.shown)
+    check_regular(target.shown, now)
     if old is None or (now.st_ino, now.st_size, now.st_mtime_ns) != (old.st_ino, old.st_size, old.st_mtime_ns):
-        raise ToolError("stale_file", f"{target.path} was changed by somebody else at this moment. Read it again.")
+        raise ToolError("stale_file", f"{target.shown} was changed by somebody else at this moment. Read it again.")
 
 
 def _open_folder(folder: str, target: Target) -> int | None:
@@ -99,7 +99,7 @@ def _open_folder(folder: str, target: Target) -> int | None:
             missing.append(name)
     try:
         if os.path.realpath(folder) != folder or not os.path.samestat(os.fstat(fd), os.stat(folder)):
-            raise path_changed(target.path)
+            raise path_changed(target.shown)
         for name in reversed(missing):
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=fd)
