@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from kernel import ToolContext, ToolError, ToolResult, batch
+from kernel import ToolContext, ToolError, ToolResult
 from kernel.answers import PostToolBatchResult, PostToolUseFailureResult, PostToolUseResult, PreToolUseResult
 from kernel.middleware import Middleware
-from kernel.output import SystemMessage, UserMessage
+from kernel.output import SystemMessage, ToolProgress, UserMessage
 from kernel.testing import FakeClock, Kit, Run, call, module, text
+from kernel.tools import error_result, result_of
 
 pytestmark = pytest.mark.anyio
 
@@ -244,24 +245,27 @@ async def test_the_batch_event_holds_what_the_model_sees_of_every_call(tmp_path:
 
 
 # -- results ----------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("run", "status", "code"), [
-    (lambda *_: ToolResult(content="fine"), "success", None),
-    (lambda *_: ToolResult(content="none", status="empty"), "empty", None),
-    (lambda *_: ToolResult(content="half", status="partial"), "partial", None),
-    (fails("timeout", retryable=True), "retryable_error", "timeout"),
-    (fails("git.merge_conflict"), "fatal_error", "git.merge_conflict"),
-    (crashes, "fatal_error", "fatal"), (lambda *_: None, "fatal_error", "fatal"), (lambda *_: {"a": 1}, "fatal_error", "fatal")])
-async def test_a_result_says_how_it_went(run: Any, status: str, code: str | None, tmp_path: Path, probe: Any) -> None:
-    kept: list[ToolResult] = []
-    finish = batch._finish
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch, "_finish", lambda session, call, result: kept.append(result) or finish(session, call, result))
-        outcome = await Kit(tmp_path, [call("Probe"), text("done")], tools=[probe(run=run)]).run("go")
-    (result,) = kept
-    assert (result.status, result.error_code) == (status, code)
-    assert result.retryable == (status == "retryable_error")
-    assert (result.call_id, result.tool_name) == ("call_1", "Probe")
-    assert outcome.result_of("call_1").get("is_error", False) == (code is not None)
+@pytest.mark.parametrize(("run", "failed"), [
+    (lambda *_: ToolResult(content="fine"), False), (lambda *_: ToolResult(content="none", status="empty"), False),
+    (lambda *_: ToolResult(content="half", status="partial"), False), (fails("timeout", retryable=True), True),
+    (fails("git.merge_conflict"), True), (lambda *_: ToolResult(content="no", status="blocked", error_code="x"), True),
+    (crashes, True), (lambda *_: None, True), (lambda *_: {"a": 1}, True)])
+async def test_a_result_says_whether_it_failed(run: Any, failed: bool, tmp_path: Path, probe: Any) -> None:
+    seen: list[str] = []
+    hooks = module(post_tool_use=lambda event: seen.append("good"), post_tool_use_failure=lambda event: seen.append("bad"))
+    outcome = await Kit(tmp_path, [call("Probe"), text("done")], tools=[probe(run=run)], hooks={"h": hooks}).run("go")
+    assert outcome.result_of("call_1").get("is_error", False) == failed
+    assert seen == ["bad" if failed else "good"]
+
+
+@pytest.mark.parametrize("retryable", [True, False])
+def test_an_expected_failure_becomes_a_result_of_its_class(retryable: bool) -> None:
+    result = result_of(ToolError("git.merge_conflict", "no", retryable=retryable, structured={"files": 2}))
+    assert (result.status, result.retryable) == ("retryable_error" if retryable else "fatal_error", retryable)
+    assert (result.error_code, result.content, result.structured) == ("git.merge_conflict", "no", {"files": 2})
+    for status in ("retryable_error", "fatal_error", "blocked", "cancelled"):
+        made = error_result("code", "text", status=status)  # type: ignore[arg-type]
+        assert made.failed and made.error_code == "code" and made.retryable == (status == "retryable_error")
 
 
 async def test_a_crash_is_told_without_a_traceback(tmp_path: Path, probe: Any) -> None:
@@ -360,7 +364,7 @@ async def test_a_middleware_that_breaks_is_a_tool_that_breaks(tmp_path: Path, pr
 async def test_progress_is_shown_with_the_calls_id(tmp_path: Path, probe: Any) -> None:
     kit = Kit(tmp_path, [call("Probe"), text("done")], tools=[probe(run=lambda i, c: c.progress(elapsed=1.5, lines=3) or "ok")])
     await kit.run("go")
-    (message,) = [m for m in kit.outputs if type(m).__name__ == "ToolProgress"]
+    (message,) = [m for m in kit.outputs if isinstance(m, ToolProgress)]
     assert (message.tool_use_id, message.tool_name) == ("call_1", "Probe")
     assert (message.elapsed_time_seconds, message.data) == (1.5, {"lines": 3})
 

@@ -148,7 +148,12 @@ async def test_no_tool_event_is_built_where_nobody_listens(tmp_path: Any, monkey
     kit = Kit(tmp_path, [call("Nothing"), text("done")])
     session = kit.open()
     make = session.make
-    monkeypatch.setattr(session, "make", lambda kind, **fields: built.append(kind) or make(kind, **fields))
+
+    def counted(kind: type[Event], **fields: Any) -> Event:
+        built.append(kind)
+        return make(kind, **fields)
+
+    monkeypatch.setattr(session, "make", counted)
     await kit.run("go", session)
     assert not {k.__name__ for k in built} & {"PreToolUse", "PostToolUse", "PostToolBatch", "PermissionRequest"}
 

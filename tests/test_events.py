@@ -150,7 +150,7 @@ def test_encoding_keeps_any_text_and_any_value(text: str, value: Any) -> None:
 
 
 def test_a_hook_name_is_the_event_and_what_it_is_matched_by() -> None:
-    common = {"session_id": "s", "transcript_path": "/t", "cwd": "/"}
+    common: dict[str, Any] = {"session_id": "s", "transcript_path": "/t", "cwd": "/"}
     table: list[tuple[Event, str, str | None]] = [
         (events.PreToolUse(**common, tool_name="Bash", tool_input={}, tool_use_id="1"), "PreToolUse:Bash", "Bash"),
         (events.Stop(**common, stop_hook_active=False), "Stop", None),
@@ -236,7 +236,8 @@ def test_the_specific_output_must_name_its_event(name: str, contract: dict[str, 
 def test_a_wrong_type_in_the_specific_output_is_refused_with_its_path(name: str, contract: dict[str, Any]) -> None:
     for key, schema in (output_properties(contract[name]) or {}).items():
         valid = Draft202012Validator(schema).is_valid
-        for value in ("text", 1, 1.5, True, [], [1], {}, ["x"]):
+        samples: tuple[Any, ...] = ("text", 1, 1.5, True, [], [1], {}, ["x"])
+        for value in samples:
             if not valid(value) and not (key == "decision" and value == {}):
                 with pytest.raises(ValueError, match=rf"hookSpecificOutput\.{key}"):
                     ANSWERS[name].from_wire({"hookSpecificOutput": {"hookEventName": name, key: value}})

@@ -79,11 +79,18 @@ async def test_the_prompt_event_carries_what_the_contract_says(tmp_path: Path) -
 # -- the start ----------------------------------------------------------------------------------------------------------------
 async def test_context_of_the_start_is_first_in_the_conversation_and_given_once(tmp_path: Path) -> None:
     order: list[str] = []
-    hooks = module(
-        setup=lambda event: order.append(f"setup {event.trigger}") or SetupResult(additional_context="set up"),
-        session_start=lambda event: order.append(f"start {event.source}") or SessionStartResult(
-            additional_context="started", session_title="a title", initial_user_message="begin here", continue_=False))
-    kit = Kit(tmp_path, [text("one"), text("two")], hooks={"h": hooks}, setup_trigger="init")
+
+    def setup(event: Any) -> SetupResult:
+        order.append(f"setup {event.trigger}")
+        return SetupResult(additional_context="set up")
+
+    def session_start(event: Any) -> SessionStartResult:
+        order.append(f"start {event.source}")
+        return SessionStartResult(additional_context="started", session_title="a title", initial_user_message="begin here",
+                                  continue_=False)
+
+    hooks = {"h": module(setup=setup, session_start=session_start)}
+    kit = Kit(tmp_path, [text("one"), text("two")], hooks=hooks, setup_trigger="init")
     session = kit.open()
     await session.start()
     assert (session.title, session.initial_message) == ("a title", "begin here")

@@ -140,6 +140,7 @@ async def test_an_interrupt_while_tools_run(tmp_path: Path, probe: Any) -> None:
             await anyio.sleep_forever()
         finally:
             ended.append(input["n"])
+        return "never"
 
     calls = [call("Probe", n=0), call("Probe", n=1), call("Later", n=2), call("Nothing")]
     kit = Kit(tmp_path, [calls], tools=[probe(run=run, safe=True), later := probe("Later")])
@@ -261,7 +262,7 @@ async def test_an_interrupt_runs_no_stop_hook_and_no_batch_hook(tmp_path: Path, 
     async def run(input: Any, context: Any) -> str:
         running.set()
         await anyio.sleep_forever()
-        return ""
+        return "never"
 
     hooks = module(stop=lambda event: seen.append("stop"), stop_failure=lambda event: seen.append("stop_failure"),
                    post_tool_batch=lambda event: seen.append("batch"), post_tool_use_failure=lambda event: seen.append("failure"))
@@ -281,6 +282,7 @@ async def test_cancelling_the_run_from_outside_passes_through(tmp_path: Path, pr
             await anyio.sleep_forever()
         finally:
             ended.append(True)
+        return "never"
 
     session = Kit(tmp_path, [call("Probe")], tools=[probe(run=run)]).open()
     with anyio.fail_after(5):

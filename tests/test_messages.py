@@ -117,7 +117,8 @@ def mended(messages: Messages, **options: Any) -> Messages:
 
 
 # -- mending --------------------------------------------------------------------------------------------------------------
-U, A = "user", "assistant"
+U: Any = "user"
+A: Any = "assistant"
 START = (U, [said("go")])
 
 BROKEN: dict[str, Messages] = {

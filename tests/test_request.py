@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ class Recorded:
 
     name = "anthropic"
 
-    def __init__(self, *attempts: list[Event | Exception], then: list[Event | Exception] | None = None) -> None:
+    def __init__(self, *attempts: Sequence[Event | Exception], then: Sequence[Event | Exception] | None = None) -> None:
         self.attempts = list(attempts)
         self.then = then
         self.requests: list[ModelRequest] = []
