@@ -121,6 +121,7 @@ async def _take_up(session: Session, turn: Turn, *, wait: bool) -> None:
     """
     call = next(b for b in session.history.messages[-1][1] if b.get("type") == "tool_use")
     if call["name"] not in session.tools:
+        session.deferred = False  # said once; the next prompt closes the call
         raise Leave("tool_deferred_unavailable", stop_reason="tool_deferred_unavailable", is_error=True,
                     text=f"The tool {call['name']} of the call that was put off is not available.",
                     deferred_tool_use={"id": call["id"], "name": call["name"], "input": call["input"]})
