@@ -264,7 +264,7 @@ def test_an_expected_failure_becomes_a_result_of_its_class(retryable: bool) -> N
     assert (result.status, result.retryable) == ("retryable_error" if retryable else "fatal_error", retryable)
     assert (result.error_code, result.content, result.structured) == ("git.merge_conflict", "no", {"files": 2})
     for status in ("retryable_error", "fatal_error", "blocked", "cancelled"):
-        made = error_result("code", "text", status=status)  # type: ignore[arg-type]
+        made = error_result("code", "text", status=status)
         assert made.failed and made.error_code == "code" and made.retryable == (status == "retryable_error")
 
 

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from kernel import ToolContext, ToolError, ToolResult
-from kernel.answers import PostToolBatchResult, PostToolUseResult, PreToolUseResult
+from kernel.answers import PostToolBatchResult, PostToolUseFailureResult, PostToolUseResult, PreToolUseResult
 from kernel.testing import Kit, Run, call, module, text
 from kernel.tools import State
 
@@ -155,6 +155,14 @@ async def test_a_lone_call_changes_the_state_at_once_and_a_group_behind_it_in_ca
     assert session.state.cwd == f"{tmp_path}/0/1/2"
 
 
+async def test_a_call_is_prepared_when_the_calls_before_it_have_done_their_work(tmp_path: Path, probe: Any) -> None:
+    log: list[str] = []
+    later = probe("Later", prepare_input=lambda input, context: {**input, "text": context.cwd})
+    kit = Kit(tmp_path, [[call("Probe", n=1), call("Later")], text("done")], tools=[probe(run=moving(log)), later])
+    await kit.run("go")
+    assert later.ran == [{"text": f"{tmp_path}/1"}]
+
+
 @pytest.mark.parametrize("modifier", [lambda state: None, lambda state: state.nothing, lambda state: {"cwd": "/"}])
 async def test_a_modifier_that_breaks_is_told_and_changes_nothing(modifier: Any, tmp_path: Path, probe: Any) -> None:
     tool = probe(run=lambda *_: ToolResult(content="ok", context_modifier=modifier))
@@ -172,16 +180,19 @@ def stops(name: str) -> Any:
     """Hooks that end the turn at that event."""
     answers = {"pre_tool_use": PreToolUseResult(continue_=False, stop_reason="enough"),
                "post_tool_use": PostToolUseResult(continue_=False, stop_reason="enough"),
+               "post_tool_use_failure": PostToolUseFailureResult(continue_=False, stop_reason="enough"),
                "post_tool_batch": PostToolBatchResult(continue_=False, stop_reason="enough")}
     return module(**{name: lambda event: answers[name]})
 
 
-@pytest.mark.parametrize(("event", "ran"), [("pre_tool_use", 0), ("post_tool_use", 1), ("post_tool_batch", 2)])
+@pytest.mark.parametrize(("event", "ran"), [
+    ("pre_tool_use", 0), ("post_tool_use", 1), ("post_tool_use_failure", 1), ("post_tool_batch", 2)])
 async def test_continue_false_ends_the_turn_with_a_result_for_every_call(
         event: str, ran: int, tmp_path: Path, probe: Any) -> None:
     """Also for those that were malformed from the start and stand behind the one that ended it."""
     calls = [call("Probe", n=1), call("Probe", n=2), call("Nothing"), {**call("Probe"), "raw_input": "{"}, call("Probe", n="x")]
-    kit = Kit(tmp_path, [calls, text("never"), text("second prompt")], tools=[tool := probe()], hooks={"h": stops(event)})
+    tool = probe(run=(lambda *_: 1 / 0) if event == "post_tool_use_failure" else None)
+    kit = Kit(tmp_path, [calls, text("never"), text("second prompt")], tools=[tool], hooks={"h": stops(event)})
     session = kit.open()
     run = await kit.run("go", session)
     assert len(tool.ran) == ran
