@@ -246,7 +246,6 @@ class TaskCompleted(Task, tag=True):
 
 class TeammateIdle(Event, tag=True):
     """A teammate is about to go idle."""
-
     teammate_name: str
     team_name: str | None = None
     carries_mode = True
@@ -292,7 +291,6 @@ class CwdChanged(Event, tag=True):
 
 class DirectoryAdded(Event, tag=True):
     """A working directory was added."""
-
     directory: str
     source: Literal["slash_command", "register_repo_root"]
     matcher = "source"
