@@ -217,6 +217,17 @@ def test_binary_files_are_passed_over(bench: Any) -> None:
     assert grep(bench, "x").status == "empty"
 
 
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_binary_file_whose_beginning_matches_is_named(bench: Any, engine: str, hidden: bool) -> None:
+    """ripgrep finds out late that it is binary; what it says of the file passes the rules too."""
+    if engine == "python":
+        pytest.skip("the fallback looks at the whole file first")
+    bench.write("a: b.bin", b"x\n" + b"y" * 200_000 + b"\0")
+    if hidden:
+        bench.decide = lambda name, input: "deny" if "bin" in input.get("file_path", "") else "allow"
+    assert content(bench, "x") == ([""] if hidden else ["a: b.bin:1:x", "a: b.bin: a binary file with a match"])
+
+
 def test_links_are_not_followed(bench: Any, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret").write_text("x\n")

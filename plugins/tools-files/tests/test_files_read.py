@@ -231,10 +231,10 @@ def test_a_file_used_as_a_folder_is_not_found(bench: Any) -> None:
     assert bench.error("Read", file_path="a.txt/b").code == "not_found"
 
 
-def test_devices_pipes_and_sockets_are_refused_and_do_not_block(bench: Any) -> None:
+def test_devices_pipes_and_sockets_are_refused_and_do_not_block(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(bench.root / "pipe")
+    monkeypatch.chdir(bench.root)  # a socket's path is short
     with socket.socket(socket.AF_UNIX) as server:
-        os.chdir(bench.root)  # a socket's path is short
         server.bind("socket")
         for name in ("pipe", "socket", "/dev/zero", "/dev/stdin"):
             error = bench.error("Read", file_path=name)

@@ -113,6 +113,23 @@ def test_the_mode_is_kept_and_a_new_file_follows_the_umask(bench: Any) -> None:
     assert stat.S_IMODE((bench.root / "d" / "new.txt").stat().st_mode) == 0o640
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_the_owner_is_kept(bench: Any) -> None:
+    path = bench.write("a.txt", "one\n")
+    os.chown(path, 1234, 4321)
+    bench.read(path)
+    write(bench, path, "two\n")
+    assert (path.stat().st_uid, path.stat().st_gid) == (1234, 4321)
+
+
+def test_without_folder_descriptors_full_paths_are_used(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "_AT", False)
+    path = bench.root / "a" / "b.txt"
+    write(bench, path, "one\n")
+    write(bench, path, "two\n")
+    assert path.read_text() == "two\n" and leftovers(path.parent) == []
+
+
 def test_a_link_is_written_through_and_stays_a_link(bench: Any) -> None:
     path = bench.write("sub/a.txt", "one\n")
     link, dangling = bench.root / "link", bench.root / "dangling"
