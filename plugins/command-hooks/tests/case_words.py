@@ -6,7 +6,7 @@ import io
 import json
 import os
 import time
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stdout
 from typing import Any
 
 import anyio
@@ -321,9 +321,8 @@ async def _exports(play: Play) -> None:
 
 
 async def _listed(play: Play) -> None:
-    os.chdir(play.world.cwd)
     roots = [a for p in play.world.plugins for a in ("--plugin-dir", str(p.root))]
-    with redirect_stdout(io.StringIO()) as out:
+    with chdir(play.world.cwd), redirect_stdout(io.StringIO()) as out:
         HooksCommand().run(["list", "--json", *roots])
     rows = json.loads(out.getvalue())["hooks"]
     assert sorted((r["event"], r["matcher"], r["type"], r["source"]) for r in rows) == [

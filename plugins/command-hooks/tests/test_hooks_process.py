@@ -27,7 +27,7 @@ def run(command: str | list[str], *, payload: bytes = b"{}\n", cwd: str = "/", t
 def gone(pid: int) -> bool:
     """Whether a process has ended; a zombie that nobody reaps has."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
     except OSError:
         return True
 
@@ -157,6 +157,7 @@ def test_cancellation_ends_the_group_before_it_passes(tmp_path: Path) -> None:
         script = "sleep 300 & echo $! > child; wait"
         child = Child(["/bin/sh", "-c", script], payload=b"", cwd=str(tmp_path), env=dict(os.environ))
         task = asyncio.ensure_future(child.wait(60))
+        await asyncio.sleep(0)
         await written(tmp_path / "child")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

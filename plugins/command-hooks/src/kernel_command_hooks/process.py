@@ -185,15 +185,31 @@ class Child:
             pass
 
     def _alive(self) -> bool:
-        """Whether anything of the group is left."""
-        self._process.poll()
+        """Whether anything of the group still runs."""
+        running = self._process.poll() is None
         try:
             os.killpg(self.pid, 0)
         except ProcessLookupError:
             return False
         except PermissionError:
             pass
-        return True
+        return running or not _only_zombies(self.pid)
+
+
+def _only_zombies(group: int) -> bool:
+    """Whether all that is left of a group has ended and waits for an init that does not reap, as in many containers."""
+    try:
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    state, _, of_group = file.read().rpartition(b")")[2].split()[:3]
+            except (OSError, ValueError):
+                continue  # it is gone, or not ours to see
+            if int(of_group) == group and state not in b"ZX":
+                return False
+    except OSError:
+        return False  # no /proc here: believe the system
+    return True
 
 
 def _watch(loop: asyncio.AbstractEventLoop, process: Process, exited: Callable[[], None]) -> int | None:
