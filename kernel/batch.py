@@ -147,7 +147,7 @@ async def _execute(session: Session, batch: Batch, call: Call) -> None:
             raise TypeError(f"call() returned {type(result).__name__}, expected ToolResult")
     except ToolError as error:
         result = result_of(error)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         session.debug(f"{call.name} crashed: {error!r}")
         result = error_result("fatal", f"{call.name} failed: {type(error).__name__}: {error}"[:ERROR_CHARS], status="fatal_error")
     took = round((session.clock.monotonic() - began) * 1000)

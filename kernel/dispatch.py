@@ -76,7 +76,7 @@ class Dispatcher:
                 if value is not None and inspect.isawaitable(value):
                     waiting.append((len(returned), value))
                 returned.append((plugin, value, None, perf_counter() - began))
-            except Exception as error:  # a plugin's fault is an outcome, whatever it is
+            except (Exception, SystemExit) as error:  # a plugin's fault is an outcome, whatever it is
                 returned.append((plugin, None, error, perf_counter() - began))
         if waiting:
             await self._wait(waiting, returned)
@@ -96,7 +96,7 @@ class Dispatcher:
             plugin, began = returned[place][0], perf_counter()
             try:
                 returned[place] = (plugin, await value, None, perf_counter() - began)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 returned[place] = (plugin, None, error, perf_counter() - began)
 
         for place, _ in waiting:
