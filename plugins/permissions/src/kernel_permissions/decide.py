@@ -172,7 +172,7 @@ class Decision:
         if tool.permission == "path" and self.access == "read" and self.targets is not None and \
                 all(self.facts.places.inside(t) for t in self.targets):
             return self.allow("workingDir", "it reads inside the working directories")
-        if self.judgement is not None and not self.judgement.read_only:
+        if self.judgement is not None and not self.judgement.read_only and not self.judgement.may_become():
             return self.allow("other", "it only reads")
         opinion = self.facts.opinion(tool, self.call.input)
         if opinion == "deny":
@@ -213,6 +213,8 @@ class Decision:
             return None
         if judgement.unknown and self.facts.rules.scoped_shell["Bash"]:
             return self.ask("other", f"rules for Bash cannot be checked: {judgement.unknown}")
+        if possible := judgement.may_become():
+            return self.ask("rule", f"{self._named(possible.rule)} may cover what {possible.part!r} becomes", possible.rule)
         if not used:
             return self.allow("mode", f"the mode is {self.mode}")
         rule = used[0].rule

@@ -89,7 +89,7 @@ def _operands(words: list[Word]) -> tuple[list[Word], list[Word]]:
             ended = True
         elif text.startswith("--") and "=" in text:
             glued.append(_cut(word, text.index("=") + 1))
-        elif not text.startswith("--") and len(text) > 2:
+        elif not text.startswith("--") and len(text) > 2 and (text[1] in "fot" or any(c in text for c in "./~")):
             glued.append(_cut(word, 2))
     return operands, glued
 
@@ -113,18 +113,22 @@ _EDITS = {
     "rm": "f i I r R d v --force --recursive --dir --verbose --one-file-system --interactive?",
     "rmdir": "p v --parents --verbose --ignore-fail-on-non-empty",
     "mv": "f i n u v T --force --interactive --no-clobber --update? --verbose --no-target-directory",
-    "cp": "a d f H i L n p P r R u v T x --archive --force --interactive --no-clobber --no-dereference --dereference "
+    "cp": "a d f i n p P r R u v T x --archive --force --interactive --no-clobber --no-dereference "
           "--preserve? --recursive --update? --verbose --no-target-directory --one-file-system",
 }
-_SED_EDITS = ("i? n E r e: s u z --in-place? --expression= --quiet --silent --regexp-extended --separate --null-data --posix")
+_SED_EDITS = "i n E r e: s u z --in-place --expression= --quiet --silent --regexp-extended --separate --null-data --posix"
 
 
 class Edit(NamedTuple):
-    """What a file command would read and write; ``sources`` go into the last of ``writes`` where that is a folder."""
+    """What a file command would read and write.
+
+    ``sources`` go into the last of ``writes`` where that is a folder; ``whole``: folders are copied with all they hold.
+    """
 
     reads: list[Word]
     writes: list[Word]
     sources: list[Word]
+    whole: bool = False
 
 
 def edits(words: list[Word]) -> Edit | str:
@@ -149,5 +153,6 @@ def edits(words: list[Word]) -> Edit | str:
         if len(operands) < 2:
             return "it has no target"
         *sources, target = operands
-        return Edit(sources, [*(sources if name == "mv" else []), target], sources)
+        whole = name == "cp" and bool(taken.flags & {"a", "r", "R", "--archive", "--recursive"})
+        return Edit(sources, [*(sources if name == "mv" else []), target], sources, whole)
     return Edit(list(taken.files), operands, [])

@@ -32,16 +32,18 @@ class Sub:
 
     ``texts``: F0, F1, F3. ``words``: the words of the most stripped form that an allow rule may see, with ``assigns``
     that could not be stripped. ``strict``: all texts for ask and deny rules. ``layers``: resolved words of each command
-    that it runs, for path rules and critical removals. ``unknown``: why nobody can say what it runs.
+    that it runs, for path rules and critical removals. ``open_ended``: beginnings of commands whose next words nobody
+    knows. ``unknown``: why nobody can say what it runs.
     """
 
-    __slots__ = ("assigns", "exact_only", "layers", "simple", "strict", "texts", "unknown", "via_xargs", "words")
+    __slots__ = ("assigns", "exact_only", "layers", "open_ended", "simple", "strict", "texts", "unknown", "via_xargs", "words")
 
     def __init__(self, simple: Simple) -> None:
         self.simple = simple
         self.texts: list[str] = []
         self.strict: dict[str, None] = {}
         self.layers: list[list[Word]] = []
+        self.open_ended: list[str] = []
         self.words = simple.words
         self.assigns: list[Assign] = []
         self.exact_only = False
@@ -121,6 +123,9 @@ class _Analysis:
             self.remember(_text(resolved))
             resolved = [literal_word(head, quoted=True) if resolved[0].literal is not None else resolved[0], *resolved[1:]]
             self.sub.layers.append(resolved)
+            known = next((i for i, w in enumerate(resolved) if w.dynamic), 0)
+            if known:
+                self.sub.open_ended.append(" ".join(w.value for w in resolved[:known]))
         return resolved
 
     def strict(self, words: list[Word], simple: Simple | None, level: int) -> None:
@@ -192,6 +197,8 @@ class _Analysis:
             self.unknown("xargs runs what it reads")
         if words:
             self.strict(words, None, level + 1)
+            if wrapper in ("xargs", "parallel") and self.sub.layers:
+                self.sub.open_ended.append(" ".join(w.value for w in words))
 
     def shell(self, words: list[Word], simple: Simple | None, level: int) -> None:
         kind, argument = wrappers.shell_script(words)

@@ -6,17 +6,16 @@ Nothing is decided here. ``policy.py`` takes the findings in the order of sectio
 from __future__ import annotations
 
 import posixpath
-from functools import cached_property
 from typing import NamedTuple
 
 from . import filecmds, readonly
 from .forms import Sub, rough
 from .paths import PathRules, Places, Target
 from .rules import Rule, RuleSet
-from .safety import Removals, protected
+from .safety import REMOVERS, Removals, protected
 from .shell import Parser
 from .shellpaths import ShellPaths, is_no_file
-from .syntax import Opaque, Redirect, Script, Simple, Word, literal_word
+from .syntax import Opaque, Redirect, Script, Simple, Word, lazy, literal_word
 
 
 class Hit(NamedTuple):
@@ -56,7 +55,7 @@ class Judgement:
         try:
             script = parser.parse(command)
             self.subs = parser.analysed(command, script)
-        except Opaque as error:
+        except (Opaque, RecursionError) as error:
             self.opaque = str(error) or "it is not understood"
             script = Script([])
         self.unsure = script.unsure
@@ -81,11 +80,11 @@ class Judgement:
             rule.command.matches(" ".join(w.value for w in words)) or rule.command.found_in(" ".join(w.value for w in words))
             for words in self._rough_words)
 
-    @cached_property
+    @lazy
     def _rough_words(self) -> list[list[Word]]:
         return rough(self.command)
 
-    @cached_property
+    @lazy
     def layers(self) -> list[list[Word]]:
         """Every command that would run, with resolved words."""
         if self.opaque:
@@ -103,7 +102,7 @@ class Judgement:
                     return Hit(rule, word.text)
         return None
 
-    @cached_property
+    @lazy
     def files(self) -> list[filecmds.Use]:
         """Files of file commands and of redirections."""
         found = [use for layer in self.layers for use in filecmds.uses(layer)]
@@ -112,9 +111,11 @@ class Judgement:
         return found
 
     # -- what no rule opens --------------------------------------------------------------------------------------------
-    @cached_property
+    @lazy
     def critical(self) -> str | None:
         """A removal of a critical path, in words."""
+        if not any(layer[0].value in REMOVERS for layer in self.layers):
+            return None
         directories = [self.scene.cwd] if self.opaque else self.shell.directories
         removals = Removals(self.scene.places, directories, self.scene.added)
         return next((f"{layer[0].value} {found}" for layer in self.layers if (found := removals.critical(layer))), None)
@@ -130,13 +131,22 @@ class Judgement:
                     return f"{word.text} ({name} is protected)"
         return None
 
-    @cached_property
+    @lazy
     def unknown(self) -> str:
         """Why some part may run anything; counts where scoped deny or ask rules exist (5.2)."""
         return self.unsure or next((s.unknown for s in self.subs if s.unknown), "")
 
+    def may_become(self) -> Hit | None:
+        """A scoped deny or ask rule that a part would meet if its unknown words were the right ones: ``git $X``, and
+        ``xargs git``, where ``git push *`` is denied."""
+        starts = dict.fromkeys(start for sub in self.subs for start in sub.open_ended)
+        for rule in (*self.scene.rules.lists["deny"], *self.scene.rules.lists["ask"]):
+            if rule.tool == "Bash" and not rule.bare and any(rule.command.may_begin(start) for start in starts):
+                return Hit(rule, next(iter(starts)))
+        return None
+
     # -- what needs no question ----------------------------------------------------------------------------------------
-    @cached_property
+    @lazy
     def read_only(self) -> str:
         """``""`` where the whole command only reads, else the first reason why not."""
         if self.opaque or self.unsure:
@@ -158,7 +168,7 @@ class Judgement:
             return f"it writes to {redirect.target.text}"
         return self.shell.not_readable(redirect.target)
 
-    @cached_property
+    @lazy
     def approval(self) -> tuple[list[Hit], list[tuple[Sub, str]]]:
         """Which rules approve the parts, and the parts without approval with the reason; the compound rule of 5.5."""
         used: list[Hit] = []
@@ -234,7 +244,7 @@ class Judgement:
             if why := self._not_writable(word):
                 return why
         for source in edit.sources:
-            if why := self._not_inside_target(source, edit.writes[-1]):
+            if why := self._not_inside_target(source, edit.writes[-1], edit.whole):
                 return why
         return ""
 
@@ -249,14 +259,18 @@ class Judgement:
                 return f"{word.text[:60]!r} is protected ({name})"
         return ""
 
-    def _not_inside_target(self, source: Word, target: Word) -> str:
-        """A file that is put into a folder keeps its name, which may be a protected one."""
+    def _not_inside_target(self, source: Word, target: Word, whole: bool) -> str:
+        """A file that is put into a folder keeps its name, which may be a protected one. A folder that is copied onto
+        one that exists may write through links there."""
+        view = self.scene.places.view
         for found in self.shell.targets(source) or ():
             name = posixpath.basename(found.given)
             for folder in self.shell.targets(target) or ():
-                if self.scene.places.view.is_dir(folder.given):
-                    if why := self._not_writable(literal_word(posixpath.join(folder.given, name), quoted=True)):
-                        return why
+                place = posixpath.join(folder.given, name) if view.is_dir(folder.given) else folder.given
+                if why := self._not_writable(literal_word(place, quoted=True)):
+                    return why
+                if whole and view.is_dir(found.given) and (view.exists(place) or source.value.endswith((".", "/"))):
+                    return f"what is already in {target.text[:60]!r} may lead elsewhere"
         return ""
 
 

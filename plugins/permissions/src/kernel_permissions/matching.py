@@ -13,7 +13,6 @@ from kernel import Tool
 
 from . import powershell, specifiers
 from .facts import Facts
-from .paper import paper_tool
 from .paths import PathPattern
 from .rules import RENAMED, Rule, RuleError
 from .shell import Parser
@@ -30,7 +29,10 @@ def rule_matches(text: str, tool_name: str, input: dict[str, Any], facts: Facts,
     except RuleError as error:
         complain(f"hooks: the condition {text!r} cannot be read ({error}), so its handler always runs")
         return True
-    tool = tool or paper_tool(RENAMED.get(tool_name, tool_name))
+    if tool is None:
+        from .paper import paper_tool
+
+        tool = paper_tool(RENAMED.get(tool_name, tool_name))
     if not rule.names((tool_name, RENAMED.get(tool_name, tool_name))):
         return False
     if rule.bare:

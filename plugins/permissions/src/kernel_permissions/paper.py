@@ -9,10 +9,12 @@ import posixpath
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal
 
-from kernel import Tool
+from kernel import PermissionCall, Tool, Verdict
 
-from .rules import PRIMARY
-from .view import posix
+from .facts import Facts
+from .policy import RulesPolicy
+from .rules import PRIMARY, Behavior, Rule, RuleSet, Source, faults
+from .view import View, posix
 
 
 class PaperView:
@@ -106,3 +108,47 @@ def paper_tool(tool_name: str) -> Tool:
             return tool_name in ("Read", "Grep", "Glob")
 
     return PaperTool()
+
+
+class Paper:
+    """A policy over rules that are written down on the spot.
+
+    Rules are texts (source ``project``) or pairs of text and source. ``warnings`` tell what is wrong with them.
+
+    :param view: the file system; an empty one by default. :param facts: anything else that ``Facts`` takes.
+    """
+
+    def __init__(self, *, allow: Iterable[str | tuple[str, Source]] = (), ask: Iterable[str | tuple[str, Source]] = (),
+                 deny: Iterable[str | tuple[str, Source]] = (), view: View | None = None, cwd: str = "/proj/app",
+                 directories: tuple[str, ...] = (), anchors: Mapping[str, str] | None = None, **facts: Any) -> None:
+        self.view = view or PaperView()
+        self.cwd = cwd
+        self.warnings: list[str] = []
+        self.anchors = {"user": f"{self.view.home}/.claude", "managed": "/", **(anchors or {})}
+        lists: tuple[tuple[Behavior, Iterable[str | tuple[str, Source]]], ...] = (("allow", allow), ("ask", ask), ("deny", deny))
+        rules = [rule for behavior, items in lists for item in items if (rule := self._rule(behavior, item))]
+        self.facts = Facts(RuleSet(rules), self.view, cwd, directories, **facts)
+        self.policy = RulesPolicy(lambda: self.facts, tools=lambda name: None, apply=lambda changes: [],
+                                  complain=self.warnings.append)
+
+    def _rule(self, behavior: Behavior, item: str | tuple[str, Source]) -> Rule | None:
+        text: str
+        source: Source
+        text, source = (item, "project") if isinstance(item, str) else item
+        rule = Rule(text, behavior, source, self.anchors.get(source, self.cwd))
+        fault, counts = faults(rule, set())
+        if fault:
+            self.warnings.append(f"{text}: {fault}")
+        return rule if counts else None
+
+    def call(self, tool: str, input: dict[str, Any], *, mode: str = "default", hook: Literal["allow", "ask"] | None = None,
+             hook_rewrote: bool = False, cwd: str | None = None) -> PermissionCall:
+        return PermissionCall(tool=paper_tool(tool), input=input, cwd=cwd or self.cwd, mode=mode, hook=hook,
+                              hook_rewrote=hook_rewrote)
+
+    def decide(self, tool: str, input: dict[str, Any], **more: Any) -> Verdict:
+        return self.policy.decide(self.call(tool, input, **more))
+
+    def bash(self, command: str, **more: Any) -> str:
+        """The decision about a command, in one word."""
+        return self.decide("Bash", {"command": command}, **more).behavior

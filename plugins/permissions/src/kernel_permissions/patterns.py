@@ -67,6 +67,11 @@ class CommandPattern:
             text = text.lower()
         return self._exact.matches(text) or (self._more is not None and self._more.matches(text))
 
+    def may_begin(self, start: str) -> bool:
+        """Whether a command that begins with these words might still become one that matches."""
+        lead = self.text.split("*", 1)[0]
+        return lead.startswith(start + " ") or (self.wild and bool(lead.strip()) and (start + " ").startswith(lead))
+
     def found_in(self, text: str) -> bool:
         """Whether a text that is not understood might hold such a command."""
         if self.fold:

@@ -28,7 +28,6 @@ _CLOSERS = frozenset(") } fi done esac `".split())
 _CONTAINERS = frozenset((
     "program list pipeline subshell compound_statement do_group if_statement elif_clause else_clause while_statement "
     "negated_command command_substitution process_substitution").split())
-_TOUCHES = re.compile(r"[0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\}")
 _COMPARES = frozenset("== = != -z -n -e -f -d -r -w -x -s -L -h -p -S -b -c -g -k -u -O -G -N -nt -ot -ef ! && ||".split())
 
 
@@ -94,15 +93,19 @@ class Reader(Tokens):
             position = child.end_byte
         self.gap(position, node.end_byte if end is None else end, " \t\n")
         self.loops -= looping
-        self.depth -= 1
+        self.depth -= node.type not in ("list", "pipeline")
         return separated
 
     def enter(self, node: Any) -> list[Any]:
-        self.depth += 1
+        self.depth += node.type not in ("list", "pipeline")  # a chain of && is a tree as deep as it is long
         if self.depth > MAX_DEPTH:
             raise Opaque("nesting that is too deep")
         children: list[Any] = node.children
         return children
+
+    def leave(self, node: Any, position: int) -> None:
+        self.gap(position, node.end_byte)
+        self.depth -= 1
 
     def statement(self, node: Any) -> None:
         handler = self.statements.get(node.type)
@@ -144,7 +147,7 @@ class Reader(Tokens):
             else:
                 raise Opaque(f"{child.type} in a loop")
             position = child.end_byte
-        self.depth -= 1
+        self.leave(node, position)
 
     def case(self, node: Any) -> None:
         position = node.start_byte
@@ -161,7 +164,7 @@ class Reader(Tokens):
             elif child.type not in ("case", "in"):
                 raise Opaque(f"{child.type} in a case")
             position = child.end_byte
-        self.depth -= 1
+        self.leave(node, position)
 
     def case_item(self, node: Any) -> None:
         position, opened, separated = node.start_byte, False, True
@@ -187,7 +190,7 @@ class Reader(Tokens):
                 separated = False
             else:
                 raise Opaque("commands without a separator")
-        self.depth -= 1
+        self.leave(node, position)
 
     def function(self, node: Any) -> None:
         position = node.start_byte
@@ -203,7 +206,7 @@ class Reader(Tokens):
             elif text not in ("function", "(", ")"):
                 raise Opaque(f"{child.type} in a function")
             position = child.end_byte
-        self.depth -= 1
+        self.leave(node, position)
 
     # -- simple commands -----------------------------------------------------------------------------------------------
     def add(self, simple: Simple) -> None:
@@ -226,8 +229,6 @@ class Reader(Tokens):
                 redirect, behind = self.redirect(child)
                 found.append(redirect)
                 rest += behind
-                if not blank and nodes and _TOUCHES.fullmatch(self.source[nodes[-1].start_byte:nodes[-1].end_byte]):
-                    raise Opaque("a descriptor of unusual form")
             elif child.type in WORDS:
                 if rest or (not blank and found and position != node.start_byte and not nodes):
                     raise Opaque("words behind a redirection")
@@ -235,7 +236,7 @@ class Reader(Tokens):
             else:
                 raise Opaque(f"{child.type} in a command")
             position = child.end_byte
-        self.depth -= 1
+        self.leave(node, position)
         words = [*self.words(nodes), *rest, *(more or ())]
         if words and nodes:
             self.check_name(words)
@@ -268,14 +269,12 @@ class Reader(Tokens):
                 redirect, rest = self.redirect(child)
                 redirects.append(redirect)
                 more += rest
-                if not blank and body is not None and body.children and _TOUCHES.fullmatch(self.last_word(body)):
-                    raise Opaque("a descriptor of unusual form")
             elif body is None and not redirects and child.type in self.statements:
                 body = child
             else:
                 raise Opaque(f"{child.type} beside a redirection")
             position = child.end_byte
-        self.depth -= 1
+        self.leave(node, position)
         if body is None or body.type != "command":
             if more:
                 raise Opaque("words behind a redirection")
@@ -284,9 +283,6 @@ class Reader(Tokens):
                 self.statement(body)
         else:
             self.command(body, redirects, more)
-
-    def last_word(self, node: Any) -> str:
-        return self.source[node.children[-1].start_byte:node.children[-1].end_byte]
 
     def assignments(self, node: Any) -> None:
         nodes = [node] if node.type == "variable_assignment" else node.children
@@ -302,8 +298,9 @@ class Reader(Tokens):
 
     def declaration(self, node: Any) -> None:
         """``export``, ``declare``, ``unset`` ...: plain words for matching; an assignment for everything else."""
-        self.add(Simple(self.words(self.enter(node), extra=("variable_assignment",)), kind="assign"))
-        self.depth -= 1
+        children = self.enter(node)
+        self.add(Simple(self.words(children, extra=("variable_assignment",)), kind="assign"))
+        self.leave(node, children[-1].end_byte)
 
     def test(self, node: Any) -> None:
         """``[ ... ]`` is an ordinary command; ``[[ ... ]]`` is read where it compares text and asks about files."""

@@ -8,6 +8,8 @@ with one, ``--color?`` with one that only ``=`` can give, ``--file@`` with a fil
 words that may hold variables; ``none``; or a number: that many files at most.
 ``globs``: unquoted globs are fine, because no flag of the command writes or runs anything. ``bare``: what the command
 reads without operands: the working directory (``.``) or nothing.
+
+Not here are flags that follow every link below a folder (``grep -R``, ``rg -L``, ``diff -r``): they lead outside.
 """
 
 from __future__ import annotations
@@ -40,10 +42,10 @@ TABLE: dict[str, Spec] = {
                "--max-depth= --human-readable --count-links --si --summarize --separate-dirs --one-file-system "
                "--threshold= --time? --time-style= --inodes --exclude=", bare="."),
     "file": Spec("b i L h k --brief --mime --mime-type --mime-encoding --dereference --no-dereference --keep-going"),
-    "diff": Spec("a b B c C: d e E i I: n N p q r s t T u U: w x: y W: --brief --color? --context? --exclude= "
+    "diff": Spec("a b B c C: d e E i I: n N p q s t T u U: w x: y W: --brief --color? --context? --exclude= "
                  "--ignore-all-space --ignore-blank-lines --ignore-case --ignore-space-change --minimal --new-file "
-                 "--no-dereference --recursive --report-identical-files --side-by-side --suppress-common-lines --text "
-                 "--unified? --width= --strip-trailing-cr --label= --normal", deep="r --recursive"),
+                 "--no-dereference --report-identical-files --side-by-side --suppress-common-lines --text "
+                 "--unified? --width= --strip-trailing-cr --label= --normal"),
     "cut": Spec("b: c: d: f: n s z --bytes= --characters= --complement --delimiter= --fields= --only-delimited "
                 "--output-delimiter= --zero-terminated"),
     "paste": Spec("d: s z --delimiters= --serial --zero-terminated"),
@@ -53,24 +55,24 @@ TABLE: dict[str, Spec] = {
                  "--general-numeric-sort --human-numeric-sort --ignore-nonprinting --month-sort --numeric-sort --random-sort "
                  "--reverse --version-sort --sort= --check? --key= --merge --stable --field-separator= --unique "
                  "--zero-terminated", globs=False),
-    "grep": Spec("-# a A: b B: c C: e: E f@ F G h H i I l L m: n o P q r R s T v w x y z Z --after-context= --before-context= "
-                 "--basic-regexp --binary-files= --byte-offset --color? --colour? --context= --count --dereference-recursive "
+    "grep": Spec("-# a A: b B: c C: e: E f@ F G h H i I l L m: n o P q r s T v w x y z Z --after-context= --before-context= "
+                 "--basic-regexp --binary-files= --byte-offset --color? --colour? --context= --count "
                  "--exclude= --exclude-dir= --extended-regexp --file@ --files-with-matches --files-without-match "
                  "--fixed-strings --ignore-case --include= --initial-tab --invert-match --label= --line-buffered "
                  "--line-number --line-regexp --max-count= --no-filename --no-ignore-case --no-messages --null --null-data "
                  "--only-matching --perl-regexp --quiet --recursive --regexp= --silent --text --with-filename --word-regexp",
-                 "pattern", deep="r R --recursive --dereference-recursive", bare="."),
-    "rg": Spec("-# . 0 a A: B: c C: e: F f@ g: h H i I l L m: M: n N o p P q r: s S t: T: u U v w x --after-context= "
+                 "pattern", deep="r --recursive", bare="."),
+    "rg": Spec("-# . 0 a A: B: c C: e: F f@ g: h H i I l m: M: n N o p P q r: s S t: T: u U v w x --after-context= "
                "--before-context= --case-sensitive --color= --column --context= --count --count-matches --crlf --debug "
-               "--encoding= --engine= --file@ --files --files-with-matches --files-without-match --fixed-strings --follow "
+               "--encoding= --engine= --file@ --files --files-with-matches --files-without-match --fixed-strings "
                "--glob= --heading --hidden --iglob= --ignore-case --invert-match --json --line-buffered --line-number "
                "--line-regexp --max-columns= --max-count= --max-depth= --max-filesize= --multiline --multiline-dotall "
                "--no-config --no-filename --no-heading --no-ignore --no-ignore-vcs --no-line-number --no-messages --null "
                "--only-matching --passthru --pcre2 --pretty --quiet --regexp= --replace= --smart-case --sort= --sortr= "
                "--stats --text --trim --type= --type-list --type-not= --unrestricted --vimgrep --with-filename "
                "--word-regexp", "pattern", deep="*", bare="."),
-    "fd": Spec("-# 0 1 a c: d: e: E: F g H i I l L n: p q s S: t: u --absolute-path --case-sensitive --changed-before= "
-               "--changed-within= --color= --exclude= --extension= --fixed-strings --follow --full-path --glob --hidden "
+    "fd": Spec("-# 0 1 a c: d: e: E: F g H i I l n: p q s S: t: u --absolute-path --case-sensitive --changed-before= "
+               "--changed-within= --color= --exclude= --extension= --fixed-strings --full-path --glob --hidden "
                "--ignore-case --list-details --max-depth= --max-results= --min-depth= --no-ignore --no-ignore-vcs --print0 "
                "--quiet --regex --size= --type= --unrestricted", "pattern", globs=False, bare="."),
     "pwd": Spec("L P --logical --physical", "none"),

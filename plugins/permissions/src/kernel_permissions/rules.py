@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cached_property
 from typing import Any, Literal
 
 from .patterns import CommandPattern, Star
+from .syntax import lazy
 
 Behavior = Literal["allow", "ask", "deny"]
 Source = Literal["managed", "cli", "local", "project", "user", "session", "skill", "host"]
@@ -59,15 +59,15 @@ class Rule:
         """Whether it matches every call of its tool."""
         return self.specifier is None
 
-    @cached_property
+    @lazy
     def name(self) -> Star:
         return Star(self.tool)
 
-    @cached_property
+    @lazy
     def command(self) -> CommandPattern:
         return CommandPattern(self.specifier or "*", fold=self.tool == "PowerShell")
 
-    @cached_property
+    @lazy
     def parameter(self) -> tuple[str, Star] | None:
         """``param:value``, whether or not the tool has such a parameter."""
         match = _PARAMETER.fullmatch(self.specifier or "")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from .paths import Places, Target, compile_glob, normal, under
-from .syntax import Word
+from .syntax import Part, Word
 from .words import path_of
 
 PROTECTED_FOLDERS = frozenset((
@@ -80,6 +80,7 @@ class Removals:
 
     def _target(self, word: Word) -> str | None:
         text = word.value
+        word = Word(word.text, tuple(_well_known(p) for p in word.parts))
         first = word.parts[0] if word.parts else None
         if first is not None and first.kind in "vd" and not (first.kind == "v" and first.text in ("HOME", "PWD")):
             rest = "".join(p.text for p in word.parts[1:])
@@ -123,6 +124,14 @@ class Removals:
         if any(_fits(path, d) for d in (*self.working, self.home)):
             return f"{text} (may be the home or working directory, or a parent of it)"
         return None
+
+
+def _well_known(part: Part) -> Part:
+    """``$(pwd)`` and the longer spellings of ``$HOME`` and ``$PWD``."""
+    if part.kind == "d" and part.raw.strip("`$()").split() in (["pwd"], ["pwd", "-P"], ["pwd", "-L"]):
+        return part._replace(kind="v", text="PWD")
+    match = re.match(r"\$\{(HOME|PWD)\b", part.raw) if part.kind == "d" else None
+    return part._replace(kind="v", text=match[1]) if match else part
 
 
 def _fits(pattern: str, directory: str) -> bool:

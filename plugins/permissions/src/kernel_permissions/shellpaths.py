@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
 
 from .forms import Sub
 from .paths import PathRules, Places, Target
-from .syntax import Script, Word, expand_braces
+from .syntax import Script, Word, expand_braces, lazy
 from .words import WordPath, expand, path_of
 
 MAX_DIRECTORIES = 8
@@ -30,13 +29,21 @@ class ShellPaths:
         self.view = places.view
         self.rules = rules
         self.cwd = cwd
+        self._known: dict[str, Target | None] = {}
+        self._guesses: dict[int, list[Target]] = {}
+
+    def target(self, path: str) -> Target | None:
+        """An absolute path; the file system is asked once in the course of one decision."""
+        if path not in self._known:
+            self._known[path] = self.places.target(path, "/")
+        return self._known[path]
 
     # -- where the command may stand -----------------------------------------------------------------------------------
-    @cached_property
+    @lazy
     def moves(self) -> list[tuple[Sub, list[Word]]]:
         return [(s, layer) for s in self.subs for layer in s.layers if layer and layer[0].value in _MOVES]
 
-    @cached_property
+    @lazy
     def directories(self) -> list[str]:
         """Every directory that a relative path may be relative to; empty where nobody knows."""
         found = [self.cwd]
@@ -54,27 +61,27 @@ class ShellPaths:
 
     def _moved_to(self, layer: list[Word]) -> str | None:
         operands = [w for w in layer[1:] if w.text != "--"]
-        if layer[0].value != "cd" or len(operands) != 1 or operands[0].value.startswith("-"):
+        if layer[0].value == "popd" or len(operands) != 1 or operands[0].value.startswith(("-", "+")):
             return None
         found = path_of(operands[0], self.view, self.cwd)
         return found.text if found is not None and found.glob is None else None
 
-    @cached_property
+    @lazy
     def really_moves(self) -> bool:
         """Whether a ``cd`` leads anywhere but to where the command starts."""
         return bool(self.moves) and self.directories != [self.cwd]
 
-    @cached_property
+    @lazy
     def git_beside_cd(self) -> bool:
         return self.really_moves and any(layer and layer[0].value == "git" for s in self.subs for layer in s.layers)
 
-    @cached_property
+    @lazy
     def redirect_beside_cd(self) -> bool:
         return self.really_moves and any(
             r.op.startswith((">", "&>")) and r.target is not None and not is_no_file(r.op, r.target)
             for s in self.subs for r in s.simple.redirects)
 
-    @cached_property
+    @lazy
     def _names_changed(self) -> bool:
         return any((layer and layer[0].value in _CHANGES_NAMES) for s in self.subs for layer in s.layers) or \
             any(s.simple.kind == "assign" and (s.assigns or s.simple.words) for s in self.subs)
@@ -94,6 +101,12 @@ class ShellPaths:
     def guesses(self, word: Word) -> list[Target]:
         """The files that a word probably means, for deny and ask rules and protected paths: ``$HOME`` and ``$PWD`` are
         known, any other variable in front and an unknown directory stand for the working directory."""
+        found = self._guesses.get(id(word))
+        if found is None:
+            found = self._guesses[id(word)] = self._guess(word)
+        return found
+
+    def _guess(self, word: Word) -> list[Target]:
         found: list[Target] = []
         for one in expand_braces(word) or [word]:
             path = path_of(one, self.view, self.cwd, variables=True)
@@ -116,7 +129,7 @@ class ShellPaths:
             if names is None:
                 return None
             for name in names:
-                target = self.places.target(name, "/")
+                target = self.target(name)
                 if target is None:
                     return None
                 targets.append(target)
@@ -141,7 +154,7 @@ class ShellPaths:
         if not self.directories:
             return "the directory is not known"
         for directory in self.directories:
-            target = self.places.target(directory, "/")
+            target = self.target(directory)
             if target is None or not self.places.inside(target):
                 return "the current directory lies outside the working directories"
         return ""
@@ -152,7 +165,7 @@ class ShellPaths:
             return ""
         targets = [t for w in operands for t in self.targets(w) or ()]
         if not targets:
-            targets = [t for d in self.directories if (t := self.places.target(d, "/"))]
+            targets = [t for d in self.directories if (t := self.target(d))]
         for target in targets:
             if self.view.is_dir(target.given) and (rule := self.rules.reaches_into(target, self.cwd)):
                 return f"it reads a whole folder, where {rule.text} keeps files from being read"
@@ -160,7 +173,7 @@ class ShellPaths:
 
     def is_here(self, word: Word) -> bool:
         targets = self.targets(word)
-        here = self.places.target(self.cwd, "/")
+        here = self.target(self.cwd)
         return targets is not None and here is not None and all(t.given == here.given or t.real == here.real for t in targets)
 
     def limited(self, path: str) -> bool:

@@ -5,12 +5,24 @@ Nothing here parses. ``reader.py`` makes these objects from a tree, ``shell.py``
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, NamedTuple, TypeVar
 
+T = TypeVar("T")
 MAX_BRACES = 64
 """Words that one brace list may become; more counts as unknown."""
+
+
+class lazy(Generic[T]):
+    """A property that is worked out once. (``functools.cached_property`` takes a lock each time in Python 3.11.)"""
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, instance: Any, owner: Any = None) -> T:
+        value = instance.__dict__[self.function.__name__] = self.function(instance)
+        return value
 
 
 class Opaque(Exception):
@@ -40,36 +52,36 @@ class Word:
     def __repr__(self) -> str:
         return f"Word({self.text!r})"
 
-    @cached_property
+    @lazy
     def dynamic(self) -> bool:
         """Whether a part of it is only known when the command runs."""
         return any(p.kind in "vd" for p in self.parts)
 
-    @cached_property
+    @lazy
     def glob(self) -> bool:
         return any(p.kind == "u" and any(c in p.text for c in "*?[") for p in self.parts)
 
-    @cached_property
+    @lazy
     def brace(self) -> bool:
         """Whether it may be a brace list; ``{}`` alone is none."""
         text = "".join(p.text if p.kind == "u" else "x" for p in self.parts)
         return "{" in text and "}" in text and ("," in text or ".." in text)
 
-    @cached_property
+    @lazy
     def tilde(self) -> bool:
         return bool(self.parts) and self.parts[0].kind == "u" and self.parts[0].text.startswith("~")
 
-    @cached_property
+    @lazy
     def value(self) -> str:
         """Quotes and backslashes resolved; dynamic pieces stay as written."""
         return "".join(p.text if p.kind in "uq" else p.raw for p in self.parts)
 
-    @cached_property
+    @lazy
     def literal(self) -> str | None:
         """The one value that it certainly has, or ``None``."""
         return None if self.dynamic or self.glob or self.brace or self.tilde else self.value
 
-    @cached_property
+    @lazy
     def plain(self) -> bool:
         """Written without quotes, escapes, globs, braces or expansions: what you see is what runs."""
         return self.literal == self.text
@@ -147,10 +159,16 @@ class Script:
 def split_blanks(text: str) -> str:
     """Runs of blanks and tabs outside quotes as one space; the ends trimmed. Other white space is part of a word."""
     out: list[str] = []
-    quote = ""
-    i = 0
+    quote, between, i = "", True, 0
     while i < len(text):
         c = text[i]
+        if not quote and c in " \t":
+            if not between:
+                out.append(" ")
+            between = True
+            i += 1
+            continue
+        between = False
         if quote:
             if c == quote:
                 quote = ""
@@ -164,26 +182,25 @@ def split_blanks(text: str) -> str:
             out.append(c)
             i += 1
             c = text[i]
-        elif c in " \t":
-            if out and out[-1] != " ":
-                out.append(" ")
-            i += 1
-            continue
         out.append(c)
         i += 1
-    return "".join(out).strip(" ")
+    if between and out:
+        out.pop()
+    return "".join(out)
 
 
 def expand_braces(word: Word) -> list[Word] | None:
     """The words that brace expansion makes of it; ``None`` when they are too many."""
     if not word.brace:
         return [word]
+    if len(word.text) > 1_000:
+        return None
     atoms: list[Part] = []
     for part in word.parts:
         atoms += [Part("u", c, c) for c in part.text] if part.kind == "u" else [part]
     try:
         spread = list(_alternatives(atoms, [MAX_BRACES]))
-    except OverflowError:
+    except (OverflowError, RecursionError):
         return None
     return [_joined(atoms) for atoms in spread if atoms] or [word]
 

@@ -22,6 +22,7 @@ _INNER = frozenset("command_substitution process_substitution arithmetic_expansi
 _DECLARES = ("export", "declare", "typeset", "local", "readonly", "unset", "unsetenv")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[0-9]+\])?\+?=")
 _DELIMITER = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*)|'([^'\"\n\\$`]+)'|\"([^'\"\n\\$`]+)\"|\\([A-Za-z0-9_.-]+)")
+_TOUCHES = re.compile(r"(?:^|[ \t\n;&|()<>])(?:[0-9]+|\{[^{} \t\n]*\})$")
 _AFTER_WORD = frozenset(" \t\n;&|<>()`")
 
 
@@ -149,7 +150,11 @@ class Tokens:
             array = next((c for c in node.children if c.type == "array"), None)
             if array is None or array.end_byte != end or self.source[end - 1] != ")":
                 raise Opaque("an array of unusual form")
-            for group in self.groups(array.children[1:-1], " \t\n"):
+            inner = array.children[1:-1]
+            edges = [match.end() + 1, *(p for n in inner for p in (n.start_byte, n.end_byte)), end - 1]
+            self.gap(edges[0], edges[1], " \t\n")
+            self.gap(edges[-2], edges[-1], " \t\n")
+            for group in self.groups(inner, " \t\n"):
                 self.lex(group)
             return Assign(match[1], text, None)
         self.ends(end)
@@ -164,6 +169,7 @@ class Tokens:
             return self.heredoc(node)
         children = list(node.children)
         position = node.start_byte
+        self.untouched(position)
         if children and children[0].type == "file_descriptor":
             position = children.pop(0).end_byte
         if not children:
@@ -179,9 +185,15 @@ class Tokens:
         if op not in (">", ">>", ">|", "&>", "&>>", ">&", "<", "<&", "<<<") or not children:
             raise Opaque("a redirection of unusual form")
         self.gap(operator.end_byte, children[0].start_byte)
+        self.gap(children[-1].end_byte, node.end_byte)
         target, *rest = self.words(children)
         literal = target.value if op == "<<<" and not target.dynamic else None
         return Redirect(op, target, literal), rest
+
+    def untouched(self, start: int) -> None:
+        """The shell takes a number or ``{name}`` that touches a redirection as a part of it."""
+        if _TOUCHES.search(self.source[max(0, start - 200):start]):
+            raise Opaque("a descriptor of unusual form")
 
     def heredoc(self, node: Any) -> tuple[Redirect, list[Word]]:
         """A heredoc: its end is looked for again, line by line, as the shell does it."""
@@ -190,6 +202,7 @@ class Tokens:
         if op.type not in ("<<", "<<-") or mark is None or op.start_byte != node.start_byte:
             raise Opaque("a heredoc of unusual form")
         self.operator(op)
+        self.untouched(op.start_byte)
         self.gap(op.end_byte, start.start_byte)
         line_end = self.source.find("\n", start.end_byte)
         body_end, stop = self.find_end(line_end + 1, mark[mark.lastindex or 1], strip=op.type == "<<-")

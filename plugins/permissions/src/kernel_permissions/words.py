@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from .paths import compile_glob
@@ -13,6 +12,8 @@ from .view import View
 
 MAX_MATCHES = 2_000
 """Names that one glob may expand to before it counts as unknown."""
+MAX_LOOKED_AT = 50_000
+"""Names that are compared with one glob at most."""
 
 
 class WordPath(NamedTuple):
@@ -80,15 +81,18 @@ def expand(found: WordPath, view: View, base: str) -> list[str] | None:
     if ".." in names[first:]:
         return None
     places = [posixpath.join(base, "/".join([*(n for n in names[:first] if isinstance(n, str)), ""]))]
+    looked_at = 0
     for name in names[first:]:
-        places = [posixpath.join(place, n) for place in places for n in _matching(name, place, view)]
-        if len(places) > MAX_MATCHES:
-            return None
+        if isinstance(name, str):
+            places = [posixpath.join(place, name) for place in places]
+            continue
+        hidden = name.pattern.startswith("\\.")
+        following: list[str] = []
+        for place in places:
+            entries = view.entries(place) or []
+            looked_at += len(entries)
+            following += [posixpath.join(place, n) for n in entries if (hidden or not n.startswith(".")) and name.fullmatch(n)]
+            if looked_at > MAX_LOOKED_AT or len(following) > MAX_MATCHES:
+                return None
+        places = following
     return places or [posixpath.join(base, found.text)]
-
-
-def _matching(name: str | re.Pattern[str], place: str, view: View) -> Iterable[str]:
-    if isinstance(name, str):
-        return [name]
-    hidden = name.pattern.startswith("\\.")
-    return [n for n in view.entries(place) or () if (hidden or not n.startswith(".")) and name.fullmatch(n)]

@@ -191,4 +191,5 @@ def git_plain(words: list[Word]) -> list[Word] | None:
 def git_alias(words: list[Word]) -> bool:
     """Whether ``-c`` or the environment defines what a git subcommand means."""
     glued = any(w.value.lower().startswith(("-calias.", "--config-env=alias.")) for w in words)
-    return glued or any(w.value in ("-c", "--config-env") and later.value.lower().startswith("alias.") for w, later in pairwise(words))
+    return glued or any(
+        w.value in ("-c", "--config-env") and later.value.lower().startswith("alias.") for w, later in pairwise(words))
