@@ -107,8 +107,11 @@ def to_wire(message: Output) -> dict[str, Any]:
     return wire
 
 
+_LINE_ENDS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
+
+
 def encode_output(message: Output) -> bytes:
-    """One line of JSON, without the line end. U+2028 and U+2029 are escaped, so that every reader sees one line."""
+    """One line of JSON, without the line end. U+0085, U+2028 and U+2029 are escaped, so that every reader sees one line."""
     from kernel.messages import scrub
 
     value: Any = to_wire(message) if isinstance(message, SystemMessage) else message
@@ -116,6 +119,7 @@ def encode_output(message: Output) -> bytes:
         line = _encoder.encode(value)
     except UnicodeEncodeError:
         line = _encoder.encode(scrub(to_wire(message)))
-    if b"\xe2\x80\xa8" in line or b"\xe2\x80\xa9" in line:
-        line = line.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
+    for raw, escape in _LINE_ENDS:
+        if raw in line:
+            line = line.replace(raw, escape)
     return line
