@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -249,7 +250,7 @@ async def test_the_batch_event_holds_what_the_model_sees_of_every_call(tmp_path:
     (lambda *_: ToolResult(content="fine"), False), (lambda *_: ToolResult(content="none", status="empty"), False),
     (lambda *_: ToolResult(content="half", status="partial"), False), (fails("timeout", retryable=True), True),
     (fails("git.merge_conflict"), True), (lambda *_: ToolResult(content="no", status="blocked", error_code="x"), True),
-    (crashes, True), (lambda *_: None, True), (lambda *_: {"a": 1}, True)])
+    (crashes, True), (lambda *_: sys.exit(2), True), (lambda *_: None, True), (lambda *_: {"a": 1}, True)])
 async def test_a_result_says_whether_it_failed(run: Any, failed: bool, tmp_path: Path, probe: Any) -> None:
     seen: list[str] = []
     hooks = module(post_tool_use=lambda event: seen.append("good"), post_tool_use_failure=lambda event: seen.append("bad"))

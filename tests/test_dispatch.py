@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import anyio
@@ -97,8 +98,12 @@ async def test_an_exception_is_an_outcome_and_stops_nobody() -> None:
         await anyio.lowlevel.checkpoint()
         raise KeyError("later")
 
-    outcomes = await dispatcher(a=breaks, b=breaks_later, c=lambda event: says("c")).fire(EVENT)
-    assert [type(o.error).__name__ for o in outcomes] == ["ValueError", "KeyError", "NoneType"]
+    async def leaves(event: Any) -> None:
+        sys.exit("usage: hook")
+
+    hooks = {"a": breaks, "b": breaks_later, "c": lambda event: says("c"), "d": lambda event: sys.exit(3), "e": leaves}
+    outcomes = await dispatcher(**hooks).fire(EVENT)
+    assert [type(o.error).__name__ for o in outcomes] == ["ValueError", "KeyError", "NoneType", "SystemExit", "SystemExit"]
     assert reasons(outcomes)[2] == ("c", "c")
 
 

@@ -43,7 +43,8 @@ def legal(session: Session) -> bool:
 
 
 @pytest.mark.parametrize("prompt", [None, "and then?"])
-async def test_the_call_meets_the_gates_again_and_the_conversation_goes_on(prompt: str | None, tmp_path: Path, probe: Any) -> None:
+async def test_the_call_meets_the_gates_again_and_the_conversation_goes_on(
+        prompt: str | None, tmp_path: Path, probe: Any) -> None:
     hook, seen = deciding(None)
     kit = Kit(tmp_path, [text("done")], tools=[tool := probe()], hooks={"h": hook})
     session = resumed(kit)
