@@ -29,7 +29,8 @@ def test_any_text_is_one_line_of_json_that_every_reader_splits_alike(text: str) 
         line = encode_output(message)
         assert len(line.decode("utf-8").splitlines()) == 1
         wire = json.loads(line)
-        shown = (wire.get("result"), wire.get("content"), wire.get("message", {}).get("content"), *wire.get("tool_use_result", ()))
+        message_text = wire.get("message", {}).get("content")
+        shown = (wire.get("result"), wire.get("content"), message_text, *wire.get("tool_use_result", ()))
         assert set(shown) - {None} == {clean}
 
 
