@@ -10,15 +10,16 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from msgspec import UNSET
 
 from kernel import events as e
 from kernel.batch import run_batch
 from kernel.errors import ModelError
 from kernel.messages import INTERRUPTED, Block, blocks_of, reminder, text_block, text_of
 from kernel.models import Response, Usage
-from kernel.output import AssistantMessage, ResultMessage, UserMessage
-from kernel.request import category, respond
+from kernel.outcome import Leave, Turn, api_error, internal_failure, interrupted, make_result
+from kernel.output import ResultMessage
+from kernel.record import close_calls, mark_interrupt, take
+from kernel.request import respond
 from kernel.transcript import Entry
 
 if TYPE_CHECKING:
@@ -32,37 +33,6 @@ CONTINUE = "Go on."
 GO_ON_CUT = "Your answer was cut off. Go on exactly where it stopped, without repeating anything."
 SPLIT_CALL = "Your last tool call was cut off because it was too long, so it was not run. Split it into smaller calls."
 INCOMPLETE = "The connection was lost while the model was answering; the response may be incomplete."
-
-
-class Leave(Exception):
-    """The loop ends. ``subtype`` and ``terminal_reason`` are the documented names; ``errors`` go to the result."""
-
-    def __init__(self, terminal_reason: str, subtype: str = "success", *, stop_reason: str | None = None,
-                 text: str | None = None, errors: tuple[str, ...] = (), status: int | None = None,
-                 is_error: bool = False, **more: Any) -> None:
-        super().__init__(terminal_reason)
-        self.terminal_reason = terminal_reason
-        self.subtype = subtype
-        self.stop_reason = stop_reason
-        self.text = text
-        self.errors = errors
-        self.status = status
-        self.is_error = is_error or subtype != "success"
-        self.more = more
-
-
-class Turn:
-    """What one run counts. ``texts`` are the pieces of the last answer, joined for the result."""
-
-    def __init__(self, session: Session) -> None:
-        self.began = session.clock.monotonic()
-        self.api_began = session.api_seconds
-        self.requests = 0
-        self.tool_turns = 0
-        self.texts: list[str] = []
-        self.stop_reason: str | None = None
-        self.pauses = self.continuations = self.malformed = self.stop_blocks = 0
-        self.asked_again = False
 
 
 async def run(session: Session, prompt: str | list[Block] | None, *, uuid: str | None = None,
@@ -84,9 +54,9 @@ async def run(session: Session, prompt: str | list[Block] | None, *, uuid: str |
     except Leave as outcome:
         leave = outcome
     except ModelError as error:
-        leave = await _api_error(session, error)
+        leave = await api_error(session, error)
     except Exception as error:
-        leave = _internal(session, turn, error)
+        leave = internal_failure(session, turn, error)
     session.interrupted = False
     message = make_result(session, turn, leave, uuid, origin)
     session.emit(message)
@@ -143,7 +113,7 @@ async def _admit(session: Session, prompt: str | list[Block], uuid: str | None) 
     blocks = [text_block(prompt)] if isinstance(prompt, str) else list(prompt)
     if not blocks_of(blocks):
         raise Leave("completed", text="The prompt was blank, so nothing was asked.")
-    _close_calls(session, INTERRUPTED)  # a call that was put off and never taken up again
+    close_calls(session, INTERRUPTED)  # a call that was put off and never taken up again
     merged = await session.fire(session.make(e.UserPromptSubmit, prompt=text_of(blocks), session_title=session.title))
     session.set_title(merged.last.get("session_title"))
     if merged.blocked or merged.stopped:
@@ -166,7 +136,7 @@ async def _admit(session: Session, prompt: str | list[Block], uuid: str | None) 
 async def _ask_model(session: Session, turn: Turn) -> Response:
     """One answer, in the history, in the transcript and on the stream."""
     if session.interrupted:  # it came before the request, which is not made then
-        _interrupted(session, turn, None)
+        await interrupted(session, turn, None)
     turn.requests += 1
     with anyio.CancelScope() as scope:
         session.scope = scope
@@ -174,52 +144,16 @@ async def _ask_model(session: Session, turn: Turn) -> Response:
     session.scope = None
     if scope.cancelled_caught:
         partial = session.partial.response(broken=True, keep_open_text=True) if session.partial else None
-        _interrupted(session, turn, partial)
+        await interrupted(session, turn, partial)
     turn.stop_reason = response.stop_reason
     session.spend(response)
-    _take(session, response)
+    turn.instead = await take(session, response)
     return response
-
-
-def _take(session: Session, response: Response, aborted: bool = False) -> None:
-    """Append the answer; one transcript entry and one message per block, with one message id."""
-    blocks = session.history.append("assistant", _with_new_ids(session, response))
-    response.blocks = blocks
-    entries: list[Entry] = []
-    messages: list[AssistantMessage] = []
-    for number, block in enumerate(blocks):
-        last = number == len(blocks) - 1
-        message = {"id": response.id, "type": "message", "role": "assistant", "model": response.model, "content": [block],
-                   "stop_reason": response.stop_reason if last and not aborted else None,
-                   "stop_sequence": response.stop_sequence, "usage": response.usage}
-        uuid = session.clock.new_id()
-        entries.append(Entry(type="assistant", uuid=uuid, message=message))
-        messages.append(AssistantMessage(uuid=uuid, session_id=session.id, message=message, parent_tool_use_id=None,
-                                         aborted=aborted))
-    if entries:
-        session.record(*entries)  # durable before it is shown, and before its tools run
-    for shown in messages:
-        session.emit(shown)
-
-
-def _with_new_ids(session: Session, response: Response) -> list[Block]:
-    """The blocks; a call whose id was used before gets a new one (loop contract, 9.6)."""
-    blocks: list[Block] = []
-    used: set[str] = set()
-    for block in response.blocks:
-        call = block.get("id")
-        if block.get("type") == "tool_use" and (not isinstance(call, str) or call in used or session.history.knows(call)):
-            block = {**block, "id": f"toolu_{session.clock.new_id().replace('-', '')[:24]}"}
-            if str(call) in response.bad_inputs:
-                response.bad_inputs[block["id"]] = response.bad_inputs[str(call)]
-        used.add(str(block.get("id")))
-        blocks.append(block)
-    return blocks
 
 
 async def _run_calls(session: Session, turn: Turn, response: Response) -> None:
     """Run the batch and answer it in one user message."""
-    turn.texts = []
+    turn.clear()
     turn.tool_turns += 1
     turn.stop_blocks = turn.pauses = 0
     cut = response.cut_call and not response.incomplete
@@ -244,7 +178,7 @@ async def _run_calls(session: Session, turn: Turn, response: Response) -> None:
         session.record(session.context_entry(added))
     turn.malformed = turn.malformed + 1 if all(c.failed_early for c in batch.calls) else 0
     if batch.interrupted:
-        _mark_interrupt(session, "[Request interrupted by user for tool use]")
+        mark_interrupt(session, "[Request interrupted by user for tool use]")
         raise Leave("aborted_tools", "error_during_execution", stop_reason=turn.stop_reason, errors=("Interrupted by the user",))
     if batch.stopped:
         raise Leave("hook_stopped", stop_reason=turn.stop_reason, text=batch.stop_reason)
@@ -263,7 +197,7 @@ async def _goes_on(session: Session, turn: Turn, response: Response) -> bool:
     text = text_of(response.blocks)
     reason = response.stop_reason
     if reason == "refusal":
-        _close_calls(session, "Not run: the answer was refused.")
+        close_calls(session, "Not run: the answer was refused.")
         details = response.stop_details or {}
         raise Leave("completed", stop_reason="refusal", is_error=True,
                     text=text or str(details.get("explanation") or "The model refused to answer."))
@@ -279,10 +213,10 @@ async def _goes_on(session: Session, turn: Turn, response: Response) -> bool:
     turn.pauses = 0
     if reason in ("max_tokens", "model_context_window_exceeded"):
         if text:
-            turn.texts.append(text)
+            turn.add(text, turn.instead)
         turn.continuations += 1
         if turn.continuations > MAX_CONTINUATIONS:
-            raise Leave("model_error", stop_reason=reason, text="".join(turn.texts), is_error=True)
+            raise Leave("model_error", stop_reason=reason, text=turn.text, is_error=True)
         _nudge(session, SPLIT_CALL if response.cut_call else GO_ON_CUT)
         return True
     if not text and not turn.asked_again:  # nothing, or thinking alone: ask once more (3.1)
@@ -292,7 +226,7 @@ async def _goes_on(session: Session, turn: Turn, response: Response) -> bool:
     if reason == "tool_use":
         raise Leave("model_error", "error_during_execution", stop_reason=reason,
                     errors=("The model announced a tool call and made none",))
-    turn.texts.append(text)
+    turn.add(text, turn.instead)
     return await _stop_hooks(session, turn)
 
 
@@ -305,11 +239,11 @@ def _nudge(session: Session, text: str) -> None:
 async def _stop_hooks(session: Session, turn: Turn) -> bool:
     """Whether a Stop hook makes the turn go on (hooks contract, section 14)."""
     merged = await session.fire(session.make(
-        e.Stop, stop_hook_active=turn.stop_blocks > 0, last_assistant_message="".join(turn.texts) or None))
+        e.Stop, stop_hook_active=turn.stop_blocks > 0, last_assistant_message=turn.text or None))
     if merged.stopped:
         if merged.stop_reason:
             session.notice(merged.stop_reason)
-        raise Leave("hook_stopped", stop_reason=turn.stop_reason, text="".join(turn.texts))
+        raise Leave("hook_stopped", stop_reason=turn.stop_reason, text=turn.text)
     if not merged.blocked and not merged.contexts:
         return False
     given = os.environ.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "")
@@ -319,78 +253,8 @@ async def _stop_hooks(session: Session, turn: Turn) -> bool:
                        "(CLAUDE_CODE_STOP_HOOK_BLOCK_CAP)")
         return False
     turn.stop_blocks += 1
-    turn.texts = []
+    turn.clear()
     feedback = [f"Stop hook feedback: {session.cap(merged.block_reason)}"] if merged.blocked else []
     feedback += [f"Stop hook feedback: {session.cap(t.text)}" for t in merged.contexts]
     _nudge(session, "\n".join(feedback))
     return True
-
-
-# -- ends -----------------------------------------------------------------------------------------------------------------
-def _interrupted(session: Session, turn: Turn, partial: Response | None) -> None:
-    """Keep what was shown, answer what was called, mark the interruption (loop contract, 9.4)."""
-    if partial and partial.blocks:
-        _take(session, partial, aborted=True)
-        _close_calls(session, "Not run: interrupted by the user.")
-    _mark_interrupt(session, "[Request interrupted by user]")
-    raise Leave("aborted_streaming", "error_during_execution", stop_reason=turn.stop_reason, errors=("Interrupted by the user",))
-
-
-def _close_calls(session: Session, text: str) -> None:
-    """Answer the calls that are still open, so that the history stays legal."""
-    results: list[Block] = [{"type": "tool_result", "tool_use_id": call, "content": text, "is_error": True}
-                            for call in session.history.open_calls]
-    if results:
-        session.history.append("user", results)
-        session.record(Entry(type="user", uuid=session.clock.new_id(), message={"role": "user", "content": results}))
-
-
-def _internal(session: Session, turn: Turn, error: Exception) -> Leave:
-    """A fault of ours or of a plugin that nothing nearer caught: the run ends with a result, the session goes on."""
-    import traceback
-
-    session.debug("".join(traceback.format_exception(error)))
-    _close_calls(session, INTERRUPTED)
-    text = f"Internal failure: {type(error).__name__}: {error}"
-    session.notice(f"{text} (--debug shows where)", guard=True)
-    reason = "model_error" if turn.requests else "turn_setup_failed"
-    return Leave(reason, "error_during_execution", stop_reason=turn.stop_reason, errors=(text,))
-
-
-def _mark_interrupt(session: Session, text: str) -> None:
-    blocks = [text_block(text)]
-    session.history.append("user", blocks)
-    uuid = session.clock.new_id()
-    message = {"role": "user", "content": blocks}
-    session.record(Entry(type="user", uuid=uuid, message=message))
-    session.emit(UserMessage(uuid=uuid, session_id=session.id, message=message, parent_tool_use_id=None,
-                             timestamp=session.clock.timestamp()))
-
-
-async def _api_error(session: Session, error: ModelError) -> Leave:
-    """The request failed for good: StopFailure instead of Stop, and the failure as the last assistant message."""
-    kind = category(error)
-    status = f" {error.status}" if error.status else ""
-    text = f"API Error{status}: {error.message}" + (f" ({error.hint})" if error.hint else "")
-    await session.fire(session.make(e.StopFailure, error=kind, error_details=error.kind, last_assistant_message=text))
-    uuid = session.clock.new_id()
-    message = {"id": f"msg_{uuid}", "type": "message", "role": "assistant", "model": "<synthetic>",
-               "content": [text_block(text)], "stop_reason": "stop_sequence", "stop_sequence": "", "usage": Usage()}
-    session.record(Entry(type="assistant", uuid=uuid, message=message, extra={"isApiErrorMessage": True}))
-    session.emit(AssistantMessage(uuid=uuid, session_id=session.id, message=message, parent_tool_use_id=None, error=kind))
-    return Leave("api_error", text=text, status=error.status, is_error=True)
-
-
-def make_result(session: Session, turn: Turn, leave: Leave, uuid: str | None, origin: dict[str, Any] | None) -> ResultMessage:
-    """The documented result message of an outcome."""
-    success = leave.subtype == "success"
-    text = leave.text if leave.text is not None else "".join(turn.texts)
-    return ResultMessage(
-        uuid=session.clock.new_id(), session_id=session.id, subtype=leave.subtype, is_error=leave.is_error,
-        duration_ms=round((session.clock.monotonic() - turn.began) * 1000),
-        duration_api_ms=round((session.api_seconds - turn.api_began) * 1000), num_turns=max(turn.requests, 1),
-        stop_reason=leave.stop_reason, total_cost_usd=session.cost_usd, usage=session.turn_usage,
-        model_usage=session.model_usage, permission_denials=session.denials, terminal_reason=leave.terminal_reason,
-        result=text if success else UNSET, errors=UNSET if success else list(leave.errors),
-        api_error_status=leave.status if leave.terminal_reason == "api_error" else UNSET,
-        deferred_tool_use=leave.more.get("deferred_tool_use", UNSET), origin=origin or UNSET, user_message_uuid=uuid or UNSET)

@@ -163,7 +163,7 @@ class Session:
 
     def blank_result(self, text: str) -> ResultMessage:
         """The result of a prompt that was blank: nothing was asked (headless contract, 3.2)."""
-        from kernel.loop import Leave, Turn, make_result
+        from kernel.outcome import Leave, Turn, make_result
 
         self.turn_usage = Usage()
         return make_result(self, Turn(self), Leave("completed", text=text), None, None)
