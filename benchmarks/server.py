@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,7 +67,7 @@ def _serve(listener: socket.socket, pipe: Connection, turns: int, calls: int, de
         except TimeoutError:
             continue
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        _converse(client, answers, times)
+        threading.Thread(target=_converse, args=(client, answers, times), daemon=True).start()
 
 
 def _converse(client: socket.socket, answers: list[bytes], times: Times) -> None:

@@ -113,6 +113,13 @@ def replace_input(session: Session, call: Call, value: dict[str, Any]) -> None:
         guarded(call, partial(prepare, session, call))
 
 
+def copied(value: Any) -> Any:
+    """A copy of JSON data: what a hook is handed is not what is executed."""
+    if isinstance(value, dict):
+        return {k: copied(v) for k, v in value.items()}
+    return [copied(v) for v in value] if isinstance(value, list) else value
+
+
 def hook_context(hook: str, text: str) -> Block:
     """Text that a hook adds, as the model sees it."""
     return reminder(f"{hook} hook additional context: {text}")

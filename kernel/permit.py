@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kernel import events as e
-from kernel.calls import Batch, Call, hook_context, replace_input
+from kernel.calls import Batch, Call, copied, hook_context, replace_input
 from kernel.merge import NOTHING, Merged
 from kernel.policy import PermissionCall, Verdict
 from kernel.tools import error_result
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 async def pre_tool_use(session: Session, batch: Batch, call: Call) -> Merged:
     if not session.harness.dispatcher.listens(e.PreToolUse):
         return NOTHING
-    merged = await session.fire(session.make(e.PreToolUse, tool_name=call.name, tool_input=call.input, tool_use_id=call.id))
+    merged = await session.fire(session.make(
+        e.PreToolUse, tool_name=call.name, tool_input=copied(call.input), tool_use_id=call.id))
     decision = merged.decision
     if decision == "defer" and (len(batch.calls) > 1 or not session.options.print_mode):
         session.notice(f"PreToolUse:{call.name}: defer works for a single call in print mode only; it is ignored")
@@ -105,7 +106,7 @@ async def _ask(session: Session, batch: Batch, call: Call, verdict: Verdict) -> 
     """PermissionRequest hooks first, then the person or program; with neither the call is refused."""
     if session.harness.dispatcher.listens(e.PermissionRequest):
         merged = await session.fire(session.make(
-            e.PermissionRequest, tool_name=call.name, tool_input=call.input,
+            e.PermissionRequest, tool_name=call.name, tool_input=copied(call.input),
             permission_suggestions=verdict.suggestions or None))
         if merged.stopped:
             batch.stopped, batch.stop_reason = True, batch.stop_reason or merged.stop_reason
