@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from kernel_command_hooks.process import GRACE_S
+from kernel_command_hooks.running import PARALLEL
 
 from kernel import EVENTS
 from kernel.testing import call, text
@@ -252,13 +253,24 @@ async def test_a_slow_guard_lets_the_call_go_and_is_announced(world: Any) -> Non
 
 
 async def test_handlers_start_together_and_all_run_to_the_end(world: Any) -> None:
-    """Twenty handlers that wait for each other: none waits for another to end, and a deny stops none."""
-    meet = f"while [ $(ls {world.root}/meet | wc -l) -lt 20 ]; do sleep 0.05; done"
+    """As many as may run at once wait for each other, so none waits for another to end; a deny stops none."""
+    assert PARALLEL >= 16
     (world.root / "meet").mkdir()
-    commands = [f"touch {world.root}/meet/{n}; {meet}; {world.handler(str(n), exit=2 if n == 3 else 0)}" for n in range(20)]
+    meet = f"while [ $(ls {world.root}/meet | wc -l) -lt {PARALLEL} ]; do sleep 0.1; done"
+    deny = world.handler("deny", exit=2)
+    commands = [f"touch {world.root}/meet/{n}; {meet}; {deny if n == 3 else f'echo {n} >> {world.log}/ended'}"
+                for n in range(PARALLEL)]
     world.settings(hooks=world.hooks("PreToolUse", *commands))
     merged = await world.fire(world.start(), PRE, tool_name="Bash", tool_input={}, tool_use_id="i")
-    assert merged.decision == "deny" and len(world.ended()) == 20
+    assert merged.decision == "deny" and len(world.ended()) == PARALLEL
+
+
+async def test_the_clock_of_a_handler_that_waits_for_its_turn_has_not_started(world: Any) -> None:
+    first = [{"type": "command", "command": f"sleep 1; echo {n} > /dev/null"} for n in range(PARALLEL)]
+    last = {"type": "command", "command": world.handler("last", exit=2), "timeout": 0.9}
+    world.settings(hooks=world.hooks("PreToolUse", *first, last))
+    merged = await world.fire(world.start(), PRE, tool_name="Bash", tool_input={}, tool_use_id="i")
+    assert merged.decision == "deny"
 
 
 async def test_answers_come_in_configuration_order_with_their_rank(world: Any) -> None:

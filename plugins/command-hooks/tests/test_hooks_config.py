@@ -128,6 +128,7 @@ async def test_two_groups_of_one_file_that_both_match_count_as_one(world: Any) -
     ({"PreToolUse": [{"hooks": [{"type": "prompt", "prompt": "is it safe?"}]}]}, "type prompt are not available yet", True),
     ({"Stop": [{"hooks": [{"type": "mcp_tool", "server": "s", "tool": "t"}]}]}, "type mcp_tool are not available yet", True),
     ({"Elicitation": [{"hooks": [{"type": "command", "command": "a", "async": True}]}]}, "the result of Elicitation is", False),
+    ({"Stop": [{"hooks": [{"type": "command", "command": "a", "async": True, "onFailure": "block"}]}]}, "nobody waits", True),
     ({"SubagentStart": [{"matcher": "[invalid", "hooks": [{"type": "command", "command": "a"}]}]}, "", False),
     ({"Stop": [{"matcher": "[invalid", "hooks": [{"type": "command", "command": "a"}]}]}, "", False),
 ])

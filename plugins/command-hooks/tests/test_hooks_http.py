@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from kernel_command_hooks.run_http import covers
+from kernel_command_hooks.run_http import MAX_REDIRECTS, covers
 
 from kernel import EVENTS
 
@@ -69,6 +69,14 @@ async def test_a_redirect_is_followed_on_the_same_host_only(world: Any, server: 
     for path in ("/away", "/loop"):
         assert (await fire(world, {"url": server.url + path})).decision is None
         assert "redirect" in world.notices()[0]
+
+
+@pytest.mark.parametrize(("hops", "decision"), [(MAX_REDIRECTS, "deny"), (MAX_REDIRECTS + 1, None)])
+async def test_redirects_are_followed_up_to_the_limit(world: Any, server: Any, hops: int, decision: str | None) -> None:
+    for n in range(hops):
+        server.answer(f"/{n}", b"", 307, Location=f"/{n + 1}")
+    server.answer(f"/{hops}", DENY)
+    assert (await fire(world, {"url": f"{server.url}/0"})).decision == decision
 
 
 async def test_headers_get_allowed_variables_only(world: Any, server: Any) -> None:

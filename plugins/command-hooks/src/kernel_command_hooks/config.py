@@ -160,7 +160,7 @@ def _events(table: Table, hooks: dict[str, Any], where: str, *, guard: bool) -> 
             hint = f"; did you mean {near[0]}?" if near else ""
             table.warn(f"{where}, hooks.{event}: there is no such event, so its hooks do not run{hint}", guard)
         else:
-            place = f"{where}.{event}" if where.endswith(", hooks") else f"{where}, hooks.{event}"
+            place = f"{where}, hooks.{event}"
             yield event, facts, place, read_groups(groups, place)
 
 
@@ -208,6 +208,8 @@ def _handler(table: Table, event: str, facts: Facts, where: str, value: Any, sco
         if (spec.run_async or spec.rewake) and event in NEEDS_RESULT:
             table.warn(f"{where}.async: the result of {event} is needed, so the handler is waited for", guard=False)
             spec.run_async = spec.rewake = False
+        if (spec.run_async or spec.rewake) and spec.on_failure is not None:
+            table.warn(f"{where}.onFailure: nobody waits for an async handler, so its failure cannot refuse anything")
         if spec.args is not None and "/" not in spec.command and len(spec.command.split()) > 1:
             table.warn(f"{where}.command: {spec.command!r} is one program name with white space in it, because 'args' is set; "
                        "put the arguments into 'args'", facts.refuses)

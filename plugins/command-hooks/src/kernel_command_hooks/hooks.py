@@ -41,6 +41,7 @@ class Hooks:
         self.handlers: dict[str, list[Handler]] = {}
         self._running: Running | None = None
         self._stamp: tuple[Any, ...] = ()
+        self._told: set[str] = set()
 
     def answer(self, event: Event) -> Answers:
         self._refresh()
@@ -61,8 +62,9 @@ class Hooks:
         return self._running
 
     def tell(self, text: str, guard: bool = True) -> None:
-        """Announce something about the configuration, once in a process."""
-        if text not in self.session.harness.announced:
+        """Announce something about the configuration, once."""
+        if text not in self._told and text not in self.session.harness.announced:
+            self._told.add(text)
             self.session.notice(text, guard=guard)
 
     def _refresh(self) -> None:

@@ -34,19 +34,18 @@ def find(plugin: Plugin) -> Found:
         seen.add(default.resolve())
         _file(default, found)
     declared: Any = plugin.manifest.hooks if plugin.manifest else None
-    place = f"{plugin.root / '.claude-plugin' / 'plugin.json'}, hooks"
-    for number, entry in enumerate(declared if isinstance(declared, list) else [] if declared is None else [declared]):
-        where = f"{place}[{number}]" if isinstance(declared, list) else place
+    place = plugin.root / ".claude-plugin" / "plugin.json"
+    for entry in declared if isinstance(declared, list) else [] if declared is None else [declared]:
         if isinstance(entry, dict):
-            _map(entry.get("hooks", entry), where, found)
+            _map(entry.get("hooks", entry), str(place), found)
             continue
         try:
             path = _inside(plugin.root, entry)
         except ValueError as error:
-            found.faults.append(f"{where}: {error}")
+            found.faults.append(f"{place}, hooks: {error}")
             continue
         if path in seen:
-            found.remarks.append(f"{where}: {entry} is read once; {DEFAULT} need not be named")
+            found.remarks.append(f"{place}, hooks: {entry} is read once; {DEFAULT} need not be named")
             continue
         seen.add(path)
         _file(path, found)
@@ -76,7 +75,7 @@ def _file(path: Path, found: Found) -> None:
         found.faults.append(f"{path}: is not valid JSON ({error}), so its hooks do not run")
         return
     if isinstance(data, dict) and "hooks" in data:
-        _map(data["hooks"], f"{path}, hooks", found)
+        _map(data["hooks"], str(path), found)
     elif not data:
         found.remarks.append(f"{path}: must hold an object with 'hooks'; it is empty and brings no hooks")
     else:
@@ -87,7 +86,7 @@ def _map(value: Any, where: str, found: Found) -> None:
     if isinstance(value, dict):
         found.maps.append((where, value))
     else:
-        found.faults.append(f"{where}: must be an object of event names, so its hooks do not run")
+        found.faults.append(f"{where}, hooks: must be an object of event names, so its hooks do not run")
 
 
 def home(plugin: Plugin, session: Session) -> Home:

@@ -66,12 +66,11 @@ class Running:
         woken = self.background.woken(name)
         if not chosen:
             return [woken] if woken is not None else None
-        return self._run(event, chosen, woken)
+        return self._run(event, encode(event), chosen, woken)  # encoded now: nobody's later change reaches a handler
 
-    async def _run(self, event: Event, chosen: list[Handler], woken: Answer | None = None,
+    async def _run(self, event: Event, payload: bytes, chosen: list[Handler], woken: Answer | None = None,
                    budget: float | None = None) -> list[Answer]:
         """Start all at once; answers come back in configuration order, ranked in the order in which they ended."""
-        payload = encode(event)
         facts = FACTS[event.event_name]
         waited: list[Handler] = []
         for handler in chosen:
@@ -185,7 +184,7 @@ class Running:
         """SessionEnd: its handlers share one budget; what runs in the background ends with a session that is over."""
         budget = self.end_budget()
         began = asyncio.get_running_loop().time()
-        answers = await self._run(event, chosen, budget=budget) if chosen else []
+        answers = await self._run(event, encode(event), chosen, budget=budget) if chosen else []
         if event.match_value not in ("clear", "resume"):
             left = budget - (asyncio.get_running_loop().time() - began)
             await self.background.close(max(left, 0.0))
