@@ -61,9 +61,11 @@ if TYPE_CHECKING:
         StreamMessage, SystemMessage as SystemMessage, ToolProgress as ToolProgress, UserMessage as UserMessage,
         encode_output as encode_output)
     from kernel.plugins import Plugin as Plugin, PluginSet as PluginSet
-    from kernel.policy import PermissionCall as PermissionCall, Policy as Policy, Verdict as Verdict
+    from kernel.policy import PermissionCall as PermissionCall, Policy as Policy, PolicyFactory as PolicyFactory
+    from kernel.policy import Verdict as Verdict
     from kernel.prompt import PromptPart as PromptPart
     from kernel.registry import Registry as Registry
+    from kernel.sandbox import Sandbox as Sandbox, SandboxFactory as SandboxFactory
     from kernel.session import Session as Session
     from kernel.settings import (
         Layer as Layer, Problem as Problem, Settings as Settings, config_dir as config_dir, git_root as git_root)
@@ -138,13 +140,16 @@ _HOMES = {
         Plugin PluginSet
     """,
     "policy": """
-        PermissionCall Policy Verdict
+        PermissionCall Policy PolicyFactory Verdict
     """,
     "prompt": """
         PromptPart
     """,
     "registry": """
         Registry
+    """,
+    "sandbox": """
+        Sandbox SandboxFactory
     """,
     "session": """
         Session

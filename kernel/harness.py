@@ -15,6 +15,7 @@ from kernel.options import Options
 from kernel.plugins import PluginSet, decide, find
 from kernel.policy import NoPolicy, Policy
 from kernel.registry import Registry
+from kernel.sandbox import Sandbox
 from kernel.settings import Settings
 from kernel.transcript import MemoryTranscript, Transcript
 
@@ -201,6 +202,21 @@ class Harness:
                           f"{type(error).__name__}: {error}")
             return NoPolicy()
         return policy
+
+    def open_sandbox(self, session: Session) -> Sandbox | None:
+        """The sandbox, where settings ask for one.
+
+        :raises UsageError: they do and it cannot work; nothing runs unconfined by accident.
+        """
+        if self.settings.get("sandbox.enabled") is not True:
+            return None
+        name = str(self.settings.get("kernel.sandbox") or "bubblewrap")
+        factory = self.one("sandboxes", name)
+        if factory is None:
+            raise UsageError(f"sandbox.enabled is set, but no plugin provides the sandbox {name!r}",
+                             hint=self._why_missing("sandboxes", name))
+        sandbox: Sandbox = factory.open(session)
+        return sandbox
 
     # -- diagnostics ---------------------------------------------------------------------------------------------------------
     def announce(self, text: str) -> None:

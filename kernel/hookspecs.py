@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kernel.policy import PolicyFactory
     from kernel.prompt import PromptPart
     from kernel.registry import Registry
+    from kernel.sandbox import SandboxFactory
     from kernel.session import Session
     from kernel.tools import Tool
     from kernel.transcript import TranscriptStore
@@ -56,6 +57,11 @@ def register_models(register: Registry[ModelProvider]) -> None:
 @hookspec
 def register_policies(register: Registry[PolicyFactory]) -> None:
     """Offer permission policies. The setting ``kernel.policy`` chooses; ``rules`` is the default."""
+
+
+@hookspec
+def register_sandboxes(register: Registry[SandboxFactory]) -> None:
+    """Offer confinement of processes, used where ``sandbox.enabled``. The setting ``kernel.sandbox`` chooses."""
 
 
 @hookspec

@@ -13,6 +13,7 @@ import anyio
 
 from kernel import events as e
 from kernel.batch import run_batch
+from kernel.calls import copied
 from kernel.errors import ModelError
 from kernel.messages import INTERRUPTED, Block, blocks_of, reminder, text_block, text_of
 from kernel.models import Response, Usage
@@ -239,7 +240,8 @@ def _nudge(session: Session, text: str) -> None:
 async def _stop_hooks(session: Session, turn: Turn) -> bool:
     """Whether a Stop hook makes the turn go on (hooks contract, section 14)."""
     merged = await session.fire(session.make(
-        e.Stop, stop_hook_active=turn.stop_blocks > 0, last_assistant_message=turn.text or None))
+        e.Stop, stop_hook_active=turn.stop_blocks > 0, last_assistant_message=turn.text or None,
+        background_tasks=copied(list(session.background_tasks.values())), session_crons=[]))
     if merged.stopped:
         if merged.stop_reason:
             session.notice(merged.stop_reason)

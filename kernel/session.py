@@ -60,6 +60,8 @@ class Session:
         self.state = State(cwd=str(self.options.cwd), model=self.model_info.id,
                            permission_mode=harness.starting_mode(transcript.restored.permission_mode))
         self.history = History()
+        self.background_tasks: dict[str, dict[str, Any]] = {}
+        """What runs in the background, by task id; the values are the entries of ``Stop.background_tasks``."""
         self.read_files: dict[str, ReadState] = {}
         self.plugin_state: dict[str, Any] = {}
         self.environment: dict[str, str] = {}
@@ -91,6 +93,7 @@ class Session:
         self._emit = emit
         self._started = False
         self._closed = False
+        self.sandbox = harness.open_sandbox(self)
         self.policy = harness.open_policy(self)
         self.offered: list[Tool] = []
         self.tools: dict[str, Tool] = {}
@@ -181,6 +184,8 @@ class Session:
         self._closed = True
         if self._started:
             await self.fire(self.make(e.SessionEnd, reason=reason))
+        if self.sandbox is not None:
+            self.sandbox.close()
         self.transcript.close()
         self._tell_problems()
 
