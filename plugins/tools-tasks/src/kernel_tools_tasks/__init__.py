@@ -1,0 +1,1 @@
+"""Task lists that survive a resume."""
