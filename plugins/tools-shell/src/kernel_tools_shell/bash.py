@@ -66,7 +66,8 @@ class Bash(Tool):
     def is_enabled(self, session: Session) -> bool:
         return os.name == "posix"
 
-    def is_concurrency_safe(self, input: dict[str, Any]) -> bool:
+    def is_read_only(self, input: dict[str, Any]) -> bool:
+        """For running side by side. Permission is decided from the command by the policy, never from this."""
         return not input.get("run_in_background") and words.reads_only(str(input.get("command", "")))
 
     def validate_input(self, input: dict[str, Any], context: ToolContext) -> None:

@@ -49,11 +49,12 @@ def after(session: Session, cwd: str, ended_in: str | None) -> Place:
 
 def allowed(session: Session) -> list[str]:
     """The project and the directories that were added to it. A project's own list counts only once it is trusted."""
-    found = [session.project_root, *map(str, session.options.add_dirs)]
+    root = session.project_root
+    found = [root, *(os.path.join(root, directory) for directory in session.options.add_dirs)]
     for layer, value in session.settings.by_layer("permissions.additionalDirectories"):
-        if layer.scope not in ("project", "local") or session.settings.trusted:
-            found += [os.path.expanduser(entry) for entry in value if isinstance(entry, str)]
-    return [os.path.join(session.project_root, entry) for entry in found]
+        if isinstance(value, list) and (layer.scope not in ("project", "local") or session.settings.trusted):
+            found += [os.path.join(layer.directory, os.path.expanduser(entry)) for entry in value if isinstance(entry, str)]
+    return found
 
 
 def _same(one: str, other: str) -> bool:
