@@ -125,7 +125,7 @@ class Run:
             interrupts = 0
             async for number in signals:
                 if number == signal.SIGTERM:
-                    self._terminated = True
+                    self._terminated = session.interrupted = True  # commands get no time to end by themselves
                     scope.cancel()
                     return
                 interrupts += 1

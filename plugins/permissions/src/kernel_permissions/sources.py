@@ -98,6 +98,7 @@ class Sources:
                     continue
                 where = f"{layer.path}, permissions.{behavior}"
                 rules += self._read(texts, behavior, layer.scope, layer.directory, where, known)
+        rules += self._own_outputs()
         if managed_only:
             return rules
         options = session.options
@@ -106,6 +107,14 @@ class Sources:
         rules += self._read(session.state.grants, "allow", "skill", self.cwd, "a skill's allowed-tools", known)
         rules += self.added
         return [r for r in rules if (r.source, r.behavior, r.text) not in self.removed or r in self.added]
+
+    def _own_outputs(self) -> list[Rule]:
+        """Reading what this session itself saved (long outputs, background commands) needs no permission (context, 7)."""
+        if not self.session.transcript.path:
+            return []
+        folder = os.path.splitext(self.session.transcript.path)[0]
+        literal = "".join(f"\\{c}" if c in "*?[]\\()" else c for c in folder)
+        return self._read([f"Read(/{literal}/**)"], "allow", "session", self.cwd, "the session's own folder", set())
 
     def _read(self, texts: Iterable[str], behavior: Behavior, source: Source, directory: str, where: str,
               known: set[str]) -> list[Rule]:

@@ -147,6 +147,12 @@ async def end_commands(commands: list[Command], mark: str | None = None) -> bool
 
 
 def _tell_live_tasks(session: Session) -> None:
+    """Clients get the live set; Stop hooks get it too, with the command (``Session.background_tasks``)."""
+    session.background_tasks.clear()
+    session.background_tasks.update({
+        task.id: {"id": task.id, "type": "shell", "status": task.status, "description": task.description,
+                  "command": getattr(task, "text", task.description)}
+        for task in table(session).values() if task.status == "running"})
     session.say("background_tasks_changed", tasks=[
         {"task_id": task.id, "task_type": task.task_type, "description": task.description}
         for task in table(session).values() if task.status == "running"])
