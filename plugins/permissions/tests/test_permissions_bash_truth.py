@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from kernel_permissions.paper import Paper
+from kernel_permissions.shell import Parser
+from kernel_permissions.syntax import Opaque, expand_braces
 from kernel_permissions.view import RealView
 
 BASH = shutil.which("bash")
@@ -116,3 +118,33 @@ def test_the_marks_do_appear_when_the_commands_run(tmp_path: Path) -> None:
             assert judge(tmp_path, ["Bash"], ["Bash(touch *)"], command) in ("deny", "ask"), command
             assert judge(tmp_path, ["Bash(echo *)"], [], command) != "allow", command
     assert left > 20
+
+
+WORD_PIECES = [
+    "a", "b", "é", "'x y'", "'\"'", '"p q"', '"\\""', '"\\a"', "\\'", "\\ ", "\\\\", "\\$", "$'\\n\\x41\\101\\u00e9'", "$'\\''",
+    "''", '""', "#", "=", "{a,b}", "{1..3}", "{", "}", ",", "-", '"$"', "%", '"a\'b"', "'a\\b'", '"\\\\"', "@", "+",
+    "{x,{y,z}}", "漢",
+]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_words_have_the_values_that_bash_gives_them(seed: int) -> None:
+    """Quotes, escapes and braces resolve to the same arguments; what the reader does not resolve is not compared."""
+    assert BASH is not None
+    rng, parser, compared = random.Random(seed), Parser(), 0
+    for _ in range(150):
+        written = ["".join(rng.choice(WORD_PIECES) for _ in range(rng.randint(1, 5))) for _ in range(rng.randint(1, 3))]
+        command = f"printf '%s\\0' {' '.join(written)}"
+        try:
+            words = parser.parse(command).simples[0].words[2:]
+        except Opaque:
+            continue
+        spread = [expand_braces(w) for w in words]
+        if any(w.dynamic or w.glob for w in words) or None in spread:
+            continue
+        mine = [w.value for some in spread for w in some or []]
+        done = subprocess.run([BASH, "-c", command], capture_output=True, timeout=10,
+                              env={"LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"]})
+        assert (mine or [""]) == done.stdout.decode().split("\0")[:-1], command
+        compared += 1
+    assert compared > 50

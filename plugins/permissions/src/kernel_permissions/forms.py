@@ -11,7 +11,7 @@ import re
 
 from . import wrappers
 from .shell import Parser
-from .syntax import Assign, Opaque, Script, Simple, Word, expand_braces, literal_word
+from .syntax import RESERVED, Assign, Opaque, Script, Simple, Word, expand_braces, literal_word
 
 MAX_INNER = 200
 """Inner commands that are followed; beyond, the command counts as unknown."""
@@ -144,6 +144,8 @@ class _Analysis:
         if resolved[0].literal is None:
             self.unknown(f"the command's name {words[0].text!r} is only known when it runs")
             return
+        if resolved[0].value in RESERVED:
+            self.unknown(f"{resolved[0].value!r} stands where a command was expected")
         self.names(resolved)
         self.follow(resolved[0].value, resolved, simple, level)
 
@@ -178,6 +180,8 @@ class _Analysis:
             for word in words[1:]:
                 if any(c in word.value for c in " \t;&|\n$`"):
                     self.text(word, level)
+        if name == "parallel" and len(words) == 1:
+            self.unknown("parallel runs what it reads")
         flags = wrappers.SAFE.get(name) or wrappers.EXEC.get(name)
         if name == "command" and len(words) > 1 and words[1].value in ("-v", "-V"):
             return
@@ -262,6 +266,8 @@ def _text(words: list[Word]) -> str:
 
 def rough(text: str) -> list[list[Word]]:
     """The words of a text that is not understood, cut wherever a command could begin. Only for deny rules."""
-    text = text.replace("\\\n", "")
-    pieces = re.split(r"[;&|\n(){}`<>]+|\$\(", re.sub(r"['\"\\]", "", text))
+    text = re.sub(r"['\"\\]", "", text.replace("\\\n", ""))
+    pieces = re.split(r"[;&|\n(){}`<>]+|\$\(", text)
+    if "{" in text:
+        pieces += re.split(r"[;&|\n()`<>]+|\$\(", re.sub(r"[{},]", " ", text))
     return [[literal_word(w, quoted=True) for w in piece.split()] for piece in pieces if piece.split()]

@@ -16,13 +16,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .syntax import Assign, Opaque, Redirect, Script, Simple, Word, literal_word
+from .syntax import RESERVED, Assign, Opaque, Redirect, Script, Simple, Word, literal_word
 from .tokens import WORDS, Tokens
 
 MAX_DEPTH = 40
 """Levels of nesting that are followed."""
 
-RESERVED = frozenset("! { } [[ ]] if then elif else fi for while until do done case esac select function in coproc".split())
 _SEPARATORS = frozenset("; & && || | |& ( { ! then do else if elif while until $( ` <( >(".split())
 _CLOSERS = frozenset(") } fi done esac `".split())
 _CONTAINERS = frozenset((

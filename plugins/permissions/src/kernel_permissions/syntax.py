@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
+RESERVED = frozenset("! { } [[ ]] if then elif else fi for while until do done case esac select function in coproc".split())
+"""Words that the shell takes for syntax where a command's name would stand."""
 MAX_BRACES = 64
 """Words that one brace list may become; more counts as unknown."""
 

@@ -98,7 +98,7 @@ def strip_options(words: list[Word], flags: Flags) -> list[Word] | None:
         if not text.startswith("-") or text == "-":
             break
         taken = _option(text, flags)
-        if taken is None:
+        if taken is None or any(w.literal is None for w in words[i:i + taken]):
             return None
         i += taken
     if i > len(words) or any(w.literal is None for w in words[i:i + operands]):
