@@ -1,0 +1,1 @@
+"""Questions to the person, plan mode and the search for tools."""

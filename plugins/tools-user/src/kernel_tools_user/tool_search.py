@@ -1,0 +1,135 @@
+"""ToolSearch: find tools by words and show their schemas (tools contract, section 15)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from kernel import Session, Tool, ToolContext, ToolResult
+from kernel_tools_user import manuals
+
+DEFAULT_RESULTS = 5
+SCHEMA_CHARS = 40_000
+"""About 10,000 tokens; what does not fit is named only."""
+
+_NAME, _NAME_PART, _DESCRIPTION = 12, 6, 2
+"""What a word is worth where it is found: as a part of the name, inside a part, in the description."""
+
+
+class Found(NamedTuple):
+    tools: list[Tool]
+    missing: list[str]
+
+
+def candidates(session: Session) -> list[Tool]:
+    """Every tool once, deferred ones first."""
+    tools = {t.name: t for t in session.tools.values() if not isinstance(t, ToolSearch)}
+    return sorted(tools.values(), key=lambda t: not is_deferred(t))
+
+
+def is_deferred(tool: Tool) -> bool:
+    return bool(getattr(tool, "defer", False))
+
+
+def find(tools: list[Tool], query: str, limit: int) -> Found:
+    """``select:A,B`` takes names, ``+word`` requires a word, other words are ranked; a full name in the query comes first."""
+    if query.strip().lower().startswith("select:"):
+        return _select(tools, query.strip()[len("select:"):], limit)
+    words = query.split()
+    required = [w[1:].lower() for w in words if w.startswith("+") and len(w) > 1]
+    wanted = [*required, *(w.lower() for w in words if not w.startswith("+"))]
+    named = _by_name(tools, [w.strip("`'\",;:().").removeprefix("+") for w in words])
+    texts = {t.name: _Text(t) for t in tools}
+    ranked = [(sum(texts[t.name].worth(w) for w in wanted), t) for t in tools
+              if t not in named and all(texts[t.name].worth(w) for w in required)]
+    best = sorted((r for r in ranked if r[0]), key=lambda r: -r[0])  # stable: ties keep their order
+    return Found([*named, *(t for _, t in best)][:limit], [])
+
+
+def _select(tools: list[Tool], names: str, limit: int) -> Found:
+    asked = [n.strip() for n in names.split(",") if n.strip()]
+    hits = {n: _by_name(tools, [n]) for n in asked}
+    return Found(list(dict.fromkeys(t for found in hits.values() for t in found))[:limit], [n for n in hits if not hits[n]])
+
+
+def _by_name(tools: list[Tool], names: list[str]) -> list[Tool]:
+    known = {name.lower(): t for t in reversed(tools) for name in (*t.aliases, t.name)}
+    return list(dict.fromkeys(known[n.lower()] for n in names if n.lower() in known))
+
+
+class _Text:
+    """A tool as words."""
+
+    def __init__(self, tool: Tool) -> None:
+        spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", tool.name)
+        self.parts = {p.lower() for p in re.split(r"[^A-Za-z0-9]+", spaced) if p}
+        self.name = tool.name.lower()
+        self.description = tool.description.lower()
+        self.words = set(re.findall(r"[a-z0-9]+", self.description))
+
+    def worth(self, word: str) -> int:
+        if word in self.parts:
+            return _NAME
+        score = _NAME_PART if word in self.name else 0
+        if word in self.words:
+            return score + 2 * _DESCRIPTION
+        return score + (_DESCRIPTION if word in self.description else 0)
+
+
+class ToolSearch(Tool):
+    name = "ToolSearch"
+    description = "Finds tools by name or by words and shows how they are called."
+    permission = "free"
+    max_result_chars = 60_000
+    input_schema = {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "minLength": 1, "description": "Words, +required words, or select:Name1,Name2."},
+            "max_results": {"type": "integer", "minimum": 1, "default": DEFAULT_RESULTS,
+                            "description": f"At most that many tools; never more than {DEFAULT_RESULTS}."},
+        },
+        "required": ["query"], "additionalProperties": False,
+    }
+    output_schema = {
+        "type": "object",
+        "properties": {"matches": {"type": "array", "items": {"type": "string"}}, "query": {"type": "string"},
+                       "missing": {"type": "array", "items": {"type": "string"}}},
+        "required": ["matches", "query"],
+    }
+
+    def prompt(self) -> str:
+        return manuals.SEARCH
+
+    def is_enabled(self, session: Session) -> bool:
+        return any(is_deferred(t) for t in session.harness.tools)
+
+    def is_read_only(self, input: dict[str, Any]) -> bool:
+        return True
+
+    async def call(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
+        limit = min(input.get("max_results") or DEFAULT_RESULTS, DEFAULT_RESULTS)
+        found = find(candidates(context.session), input["query"], limit)
+        structured: dict[str, Any] = {"matches": [t.name for t in found.tools], "query": input["query"]}
+        if found.missing:
+            structured["missing"] = found.missing
+        return ToolResult(content=_shown(found), structured=structured, status="success" if found.tools else "empty")
+
+
+def _shown(found: Found) -> str:
+    """The definitions as JSON, one tool in a line; tools over the budget by name."""
+    import msgspec
+
+    lines: list[str] = []
+    room = SCHEMA_CHARS
+    for tool in found.tools:
+        line = msgspec.json.encode(tool.definition()).decode("utf-8", "replace")
+        if len(line) > room:
+            line = f"{tool.name}: its schema is too long to be shown beside the others (select:{tool.name} shows it first)"
+            line = line if lines else f"{tool.name}: its schema is too long to be shown"
+        room -= len(line)
+        lines.append(line)
+    if not lines:
+        lines.append("No tool matches. Try other words, or fewer required ones.")
+    if found.missing:
+        lines.append(f"There is no tool named {', '.join(found.missing)}.")
+    return "\n".join(lines)
