@@ -57,13 +57,13 @@ def _folder(session: Session) -> Path:
     if given is None:
         return default
     root = Path(session.project_root).resolve()
-    usable = isinstance(given, str) and given.strip() and "\0" not in given
-    wanted = (root / os.path.expanduser(given)).resolve() if usable else None
-    # Plan mode lets this one file be written, so a project's settings must not be able to put it anywhere else.
-    if wanted is None or wanted == root or not wanted.is_relative_to(root):
-        session.notice(f"setting plansDirectory: {given!r} is no folder inside the project; plans are kept in {default}")
-        return default
-    return wanted
+    if isinstance(given, str) and given.strip() and "\0" not in given:
+        wanted = (root / os.path.expanduser(given)).resolve()
+        # Plan mode lets this one file be written, so a project's settings must not be able to put it anywhere else.
+        if wanted != root and wanted.is_relative_to(root):
+            return wanted
+    session.notice(f"setting plansDirectory: {given!r} is no folder inside the project; plans are kept in {default}")
+    return default
 
 
 def read_plan(session: Session) -> str | None:
