@@ -32,7 +32,7 @@ class PathPattern:
     :param loose: the reading for deny and ask rules, which covers more.
     """
 
-    __slots__ = ("_folded", "_parts", "anchor", "below_only", "text")
+    __slots__ = ("_folded", "_parts", "anchor", "below_only", "reach", "text")
 
     def __init__(self, text: str, *, loose: bool, cwd: str, home: str, directory: str) -> None:
         self.text = text
@@ -57,6 +57,8 @@ class PathPattern:
             names.pop()
         if deep and names[:1] != ["**"]:
             names.insert(0, "**")
+        fixed = next((i for i, n in enumerate(names) if _wild(n) or "\\" in n), len(names))
+        self.reach = normal("/".join([self.anchor, *names[:fixed]]))
         self._parts = [_part(n, False, loose) for n in names]
         self._folded = [_part(n, True, loose) for n in names]
 
@@ -264,7 +266,8 @@ class PathRules:
         for behavior in ("deny", "ask"):
             for cwd in dict.fromkeys((self.cwd, now)):
                 for rule, pattern in self._patterns("Read", behavior, cwd):
-                    if pattern is not None and any(under(pattern.anchor, p) or under(p, pattern.anchor) for p in folder.all):
+                    if pattern is not None and any(
+                            under(pattern.reach, p) or under(p, pattern.reach) for p in folder.all):
                         return rule
         return None
 

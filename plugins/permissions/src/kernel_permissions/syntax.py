@@ -61,7 +61,8 @@ class Word:
 
     @lazy
     def glob(self) -> bool:
-        return any(p.kind == "u" and any(c in p.text for c in "*?[") for p in self.parts)
+        text = "".join(p.text if p.kind == "u" else "x" for p in self.parts)
+        return "*" in text or "?" in text or ("[" in text and "]" in text[text.index("["):])
 
     @lazy
     def brace(self) -> bool:
