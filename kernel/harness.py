@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kernel.session import Emit, Session
 
 MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions")
+WIDER_MODES = ("acceptEdits", "bypassPermissions")
 DEFAULT_MODEL = "sonnet"
 
 
@@ -46,7 +47,7 @@ class Harness:
         self.listeners: list[Callable[[str], None]] = []
         if plugins is None:
             found = find(self.options.plugin_dirs)
-            decide(found, [*self.options.block, *self._blocked()])
+            decide(found, [*self.options.block, *self.settings.blocked()])
             plugins = PluginSet(found)
         self.plugins = plugins
         self.dispatcher = Dispatcher(plugins.manager)
@@ -57,13 +58,6 @@ class Harness:
         for plugin in plugins:
             if plugin.state == "broken":
                 self.announce(f"plugin {plugin.name}: {'; '.join(plugin.errors)}")
-
-    def _blocked(self) -> list[str]:
-        blocked = self.settings.get("kernel.blocked", [])
-        names = [n for n in blocked if isinstance(n, str)] if isinstance(blocked, list) else []
-        if not isinstance(blocked, list) or len(names) != len(blocked):
-            self.announce("settings, kernel.blocked: must be a list of plugin names; anything else blocks nothing")
-        return names
 
     # -- registries, filled at first use ----------------------------------------------------------------------------
     def _filled(self, kind: str, only: str | None = None) -> Registry[Any]:
@@ -114,7 +108,7 @@ class Harness:
         if rest and self.plugins.provider("models", given) is not None:
             name, model = given, rest
         else:
-            name = os.environ.get("KERNEL_PROVIDER") or self.settings.get("kernel.provider") or "anthropic"
+            name = os.environ.get("KERNEL_PROVIDER") or self.settings.own("kernel.provider") or "anthropic"
         provider = self.one("models", str(name))
         if provider is None:
             raise UsageError(f"no plugin provides the model provider {name!r}", context="model",
@@ -139,8 +133,12 @@ class Harness:
         if restored in MODES and restored not in ("plan", "bypassPermissions", "auto"):
             return str(restored)
         for layer, value in self.settings.by_layer("permissions.defaultMode"):
-            if value == "auto" and layer.scope in ("project", "local"):
+            theirs = layer.scope in ("project", "local")
+            if value == "auto" and theirs:
                 return "default"
+            if value in WIDER_MODES and theirs and not self.settings.trusted:
+                self.announce(f"Ignoring permissions.defaultMode {value!r} of {layer.path}: this workspace has not been trusted")
+                continue
             try:
                 return self.checked_mode(str(value))
             except UsageError as error:
@@ -179,7 +177,7 @@ class Harness:
         return Session(self, self._transcript(), emit or (lambda message: None))
 
     def _transcript(self) -> Transcript:
-        name = str(self.settings.get("kernel.store") or "files")
+        name = str(self.settings.own("kernel.store") or "files")
         store = self.one("stores", name)
         if store is not None:
             opened: Transcript = store.open(self.options, self.settings)
@@ -190,7 +188,7 @@ class Harness:
         return MemoryTranscript(self.options.session_id or self.clock.new_id())
 
     def open_policy(self, session: Session) -> Policy:
-        name = str(self.settings.get("kernel.policy") or "rules")
+        name = str(self.settings.own("kernel.policy") or "rules")
         factory = self.one("policies", name)
         if factory is None:
             self.announce(f"no permission policy {name!r}: every tool call is refused ({self._why_missing('policies', name)})")
@@ -210,7 +208,7 @@ class Harness:
         """
         if self.settings.get("sandbox.enabled") is not True:
             return None
-        name = str(self.settings.get("kernel.sandbox") or "bubblewrap")
+        name = str(self.settings.own("kernel.sandbox") or "bubblewrap")
         factory = self.one("sandboxes", name)
         if factory is None:
             raise UsageError(f"sandbox.enabled is set, but no plugin provides the sandbox {name!r}",

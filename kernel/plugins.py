@@ -28,6 +28,7 @@ from msgspec import Struct, field
 
 from kernel import __version__, hookspecs, manifest
 from kernel.errors import KernelError, LoadError
+from kernel.events import EVENTS, snake
 from kernel.registry import Registry
 
 GROUP = "kernel.plugins"
@@ -191,6 +192,7 @@ def _in_range(version: str, requires: str | None) -> bool:
 _SPECS = {name: tuple(inspect.signature(f).parameters) for name, f in vars(hookspecs).items()
           if getattr(f, "kernel_spec", None) is not None}
 """Hook name -> its argument names."""
+_GATES = frozenset(snake(name) for name, event in EVENTS.items() if event.gate)
 
 
 class PluginSet:
@@ -207,6 +209,8 @@ class PluginSet:
         for plugin in reversed(plugins):
             if plugin.state == "ready" and plugin.module and plugin.manifest:
                 self._stand_in(plugin)
+            elif plugin.state == "broken" and plugin.source == "distribution" and plugin.manifest:
+                self._refusing(plugin)
             elif plugin.state == "ready" and plugin.manifest and plugin.manifest.kernel.implements and not plugin.module:
                 plugin.warnings.append("its Python part is not installed, so its hooks do not run "
                                        f"(pip install {plugin.root})")
@@ -242,6 +246,16 @@ class PluginSet:
         hooks = {name: hookspecs.hookimpl(_deferred(plugin, name)) for name in plugin.manifest.kernel.implements}
         if hooks:  # pluggy takes two empty namespaces for the same plugin
             self.manager.register(SimpleNamespace(**hooks), name=plugin.name)
+
+    def _refusing(self, plugin: Plugin) -> None:
+        """A gate whose plugin cannot be used refuses, as one that cannot be loaded does; blocking the plugin ends that."""
+        assert plugin.manifest is not None
+        plugin.failure = LoadError(plugin.name, "; ".join(plugin.errors),
+                                   hint=f"mend it, or leave it out with --block {plugin.name}")
+        gates = {name: hookspecs.hookimpl(_deferred(plugin, name))
+                 for name in plugin.manifest.kernel.implements if name in _GATES}
+        if gates:
+            self.manager.register(SimpleNamespace(**gates), name=plugin.name)
 
     def fill(self, registry: Registry[Any], kind: str, only: str | None = None) -> None:
         """Call ``register_<kind>`` of the plugins that provide that kind, in order of names.

@@ -127,6 +127,22 @@ class Settings:
                 return True if key in FAIL_CLOSED and value is not None and not isinstance(value, bool) else value
         return None
 
+    def own(self, key: str) -> Any:
+        """The value of a key that decides about guards: the highest scope, without those of an untrusted project."""
+        return next((v for layer, v in self.by_layer(key) if self.trusted or layer.scope not in ("project", "local")), None)
+
+    def blocked(self) -> list[str]:
+        """Names of plugins to leave out (``kernel.blocked``). An untrusted project cannot switch off a person's guards."""
+        names: list[str] = []
+        for layer, value in self.by_layer("kernel.blocked"):
+            if not isinstance(value, list) or any(not isinstance(name, str) for name in value):
+                self.problems.append(Problem(layer.path, "kernel.blocked", "must be a list of plugin names; it blocks nothing"))
+            elif layer.scope in ("project", "local") and not self.trusted:
+                self.problems.append(Problem(layer.path, "kernel.blocked", "ignored: this workspace has not been trusted"))
+            else:
+                names += value
+        return names
+
     def environment(self) -> dict[str, str]:
         """What the ``env`` keys add to the process, by precedence (settings contract, 5.11)."""
         merged: dict[str, str] = {}
@@ -295,9 +311,8 @@ def _trusted(cwd: Path, config: Path, problems: list[Problem]) -> bool:
         data = _parse(str(path), path.read_bytes())
     except OSError:
         return False
-    if isinstance(data, Problem):
-        problems.append(data)
-        return False
+    if isinstance(data, Problem):  # it holds who is trusted: nothing is guessed, and it is never overwritten
+        raise SettingsError(data.message, context=f"global config {path}", hint="mend or move the file")
     projects = data.get("projects")
     entry = projects.get(str(git_root(cwd) or cwd)) if isinstance(projects, dict) else None
     return isinstance(entry, dict) and entry.get("hasTrustDialogAccepted") is True

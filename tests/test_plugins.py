@@ -369,12 +369,21 @@ def test_hooks_of_a_program_are_checked_at_once() -> None:
 def test_the_harness_announces_what_is_broken_and_takes_the_settings_blocks(tmp_path: Path, install: Install) -> None:
     install("odd", implements=["nothing_like_it"])
     install("fine", implements=["stop"])
-    (tmp_path / ".claude").mkdir()
-    (tmp_path / ".claude" / "settings.json").write_text(json.dumps({"kernel": {"blocked": ["fine"]}}))
-    harness = Harness(Options(cwd=tmp_path))
+    harness = Harness(Options(cwd=tmp_path, settings=json.dumps({"kernel": {"blocked": ["fine"]}})))
     fine = harness.plugins.get("fine")
     assert fine is not None and fine.state == "blocked"
     assert any(a.startswith("plugin odd: ") for a in harness.announced)
+
+
+def test_a_project_that_is_not_trusted_blocks_nothing(tmp_path: Path, install: Install) -> None:
+    install("guard", implements=["pre_tool_use"])
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "settings.json").write_text(json.dumps({"kernel": {"blocked": ["guard"], "policy": "weaker"}}))
+    harness = Harness(Options(cwd=tmp_path))
+    guard = harness.plugins.get("guard")
+    assert guard is not None and guard.state == "ready"
+    assert any("has not been trusted" in a for a in harness.announced)
+    assert harness.settings.own("kernel.policy") is None
 
 
 @pytest.mark.parametrize("value", ["permissions", 5, {"a": 1}, [1, None], True])

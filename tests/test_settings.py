@@ -366,5 +366,13 @@ def test_problems_are_announced(place: Place) -> None:
     (None, None, "default"), (None, "acceptEdits", "acceptEdits"), ("plan", "acceptEdits", "plan"), ("manual", None, "default"),
     (None, "nonsense", "default"), (None, "auto", "default"), (None, 5, "default")])
 def test_the_starting_mode(flag: str | None, setting: Any, mode: str, place: Place) -> None:
-    place.put("project", {"permissions": {"defaultMode": setting}})
+    place.put("user", {"permissions": {"defaultMode": setting}})
     assert Harness(Options(cwd=place.project, permission_mode=flag)).starting_mode() == mode
+
+
+@pytest.mark.parametrize("mode", ["acceptEdits", "bypassPermissions"])
+def test_a_project_that_is_not_trusted_cannot_start_in_a_wider_mode(mode: str, place: Place) -> None:
+    place.put("project", {"permissions": {"defaultMode": mode}})
+    harness = Harness(Options(cwd=place.project))
+    assert harness.starting_mode() == "default"
+    assert any("Ignoring permissions.defaultMode" in a for a in harness.announced)

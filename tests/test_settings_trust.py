@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kernel.errors import SettingsError
 from kernel.settings import Settings
 
 
@@ -45,10 +46,10 @@ def test_anything_else_is_no_trust(content: str, own_home: Path, project: Path) 
     assert not loaded(project).trusted
 
 
-def test_a_global_config_that_does_not_parse_is_no_trust_and_is_never_overwritten(own_home: Path, project: Path) -> None:
+def test_a_global_config_that_does_not_parse_ends_the_run_and_is_never_overwritten(own_home: Path, project: Path) -> None:
     (own_home / ".claude.json").write_text('{"projects": ')
-    settings = loaded(project)
-    assert not settings.trusted and ".claude.json" in settings.problems[0].path
+    with pytest.raises(SettingsError, match=r"\.claude\.json"):
+        loaded(project)
     assert (own_home / ".claude.json").read_text() == '{"projects": '
 
 

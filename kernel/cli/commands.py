@@ -33,8 +33,7 @@ def _blocked() -> list[str]:
 
     from kernel.settings import Settings
 
-    value = Settings.load(Path.cwd()).get("kernel.blocked")
-    return value if isinstance(value, list) else []
+    return Settings.load(Path.cwd()).blocked()
 
 
 def summaries() -> dict[str, str]:
