@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("anthropic", "jsonschema", "yaml", "typer", "click", "rich", "tree_sitter", "tree_sitter_bash", "pydantic", "importlib.metadata",
-         "xml", "sqlite3", "multiprocessing")
+HEAVY = ("anthropic", "jsonschema", "yaml", "typer", "click", "rich", "tree_sitter", "tree_sitter_bash", "pydantic",
+         "importlib.metadata", "xml", "sqlite3", "multiprocessing")
 EVENTS = [
-    {"type": "message_start", "message": {"id": "msg_1", "model": "m", "role": "assistant", "content": [], "usage": {"input_tokens": 1}}},
+    {"type": "message_start", "message": {"id": "msg_1", "model": "m", "role": "assistant", "content": [], "usage": {}}},
     {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
     {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hello"}},
     {"type": "content_block_stop", "index": 0},
@@ -52,8 +52,8 @@ def test_a_run_without_tools_imports_nothing_heavy(url: str, tmp_path: Path) -> 
     program = ("import json, sys\nfrom kernel.cli import main\ncode = main(['-p', 'go'])\n"
                "print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)")
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-                          env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "k"},
-                          stdin=subprocess.DEVNULL)
+                          stdin=subprocess.DEVNULL, env={"HOME": str(tmp_path), "PATH": os.environ["PATH"],
+                                                         "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "k"})
     assert done.stdout == "hello\n", done.stderr
     code, modules = json.loads(done.stderr.splitlines()[-1])
     assert code == 0
