@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-
-from kernel.testing import Kit, Run, call, text
 from kernel_word_count import plugin
 from kernel_word_count.tool import WordCount
+
+from kernel.testing import Kit, Run, call, text
 
 
 def run(kit: Kit) -> Run:
