@@ -15,6 +15,7 @@ from .patterns import CommandPattern, Star
 from .rules import Rule, scalar_text
 
 DEFAULT_AGENT = "general-purpose"
+_HOST = re.compile(r"[a-z0-9_*-]+(?:\.[a-z0-9_*-]+)*|[0-9a-f]*:[0-9a-f:.]*")
 _NO_URL = re.compile(r"[\x00-\x20\x7f\\]")
 
 
@@ -80,12 +81,17 @@ def host_of(url: Any) -> str | None:
 
 
 def _ascii(host: str) -> str | None:
-    if host.isascii():
-        return host.lower() or None
-    try:
-        return host.encode("idna").decode("ascii").lower()
-    except UnicodeError:
-        return None
+    """The ASCII form of a host; ``None`` where clients may differ on it (IDNA 2003 and 2008 map some letters apart)."""
+    host = host.lower()
+    if not host.isascii():
+        try:
+            coded = host.encode("idna")
+            if coded.decode("idna") != host:
+                return None
+            host = coded.decode("ascii").lower()
+        except UnicodeError:
+            return None
+    return host if _HOST.fullmatch(host) else None
 
 
 def host_matches(pattern: str, host: str) -> bool:
