@@ -11,14 +11,13 @@ from . import powershell, specifiers, suggestions
 from .facts import Facts
 from .judge import Hit, Judgement, Scene
 from .paths import Access, Target
-from .rules import Rule
+from .rules import UNTOUCHABLE, Rule
 from .safety import protected
 from .shell import Parser
 from .syntax import Opaque
 
 Note = Callable[[str], None]
 _READERS = ("Read", "Grep", "Glob")
-UNTOUCHABLE = "EndConversation"
 
 
 class Decision:

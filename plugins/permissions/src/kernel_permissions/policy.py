@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from kernel import PermissionCall, Tool, Verdict
 
-from .decide import UNTOUCHABLE, Decision
 from .facts import Facts
-from .matching import rule_matches
-from .shell import Parser
+from .rules import UNTOUCHABLE
+
+if TYPE_CHECKING:
+    from .decide import Decision
+    from .shell import Parser
 
 
 class RulesPolicy:
@@ -28,15 +31,25 @@ class RulesPolicy:
         self._tools = tools
         self._apply = apply
         self._complain = complain
-        self._parser = Parser()
+
+    @cached_property
+    def _parser(self) -> Parser:
+        from .shell import Parser
+
+        return Parser()
+
+    def _decision(self, call: PermissionCall, note: Callable[[str], None] | None = None) -> Decision:
+        from .decide import Decision  # with all that reads shell commands; not needed before the first call
+
+        return Decision(call, self._facts(), self._parser, note) if note else Decision(call, self._facts(), self._parser)
 
     def decide(self, call: PermissionCall) -> Verdict:
-        return Decision(call, self._facts(), self._parser).run()
+        return self._decision(call).run()
 
     def explain(self, call: PermissionCall) -> list[str]:
         """The steps of a decision in their order, each with its answer; the last line is the verdict."""
         lines: list[str] = []
-        verdict = Decision(call, self._facts(), self._parser, lines.append).run()
+        verdict = self._decision(call, lines.append).run()
         by = f" by {verdict.rule or 'a rule'} ({verdict.source})" if verdict.source else ""
         return [*lines, f"verdict: {verdict.behavior}{by}"]
 
@@ -47,6 +60,8 @@ class RulesPolicy:
         return not any(rule.bare for rule in rules)
 
     def matches(self, rule: str, tool_name: str, input: dict[str, Any]) -> bool:
+        from .matching import rule_matches
+
         return rule_matches(rule, tool_name, input, self._facts(), self._parser, self._tools(tool_name), self._complain)
 
     def update(self, changes: list[dict[str, Any]]) -> list[str]:

@@ -12,6 +12,9 @@ from .syntax import lazy
 Behavior = Literal["allow", "ask", "deny"]
 Source = Literal["managed", "cli", "local", "project", "user", "session", "skill", "host"]
 
+UNTOUCHABLE = "EndConversation"
+"""The one tool that no rule touches."""
+
 PRIMARY = {"Bash": "command", "PowerShell": "command", "Read": "file_path", "Edit": "file_path", "Write": "file_path",
            "MultiEdit": "file_path", "Grep": "path", "Glob": "path", "NotebookEdit": "notebook_path", "WebFetch": "url"}
 """The field that a tool's own specifier is about; it cannot be matched as a parameter."""
