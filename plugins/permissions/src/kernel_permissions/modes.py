@@ -24,4 +24,9 @@ def narrow(rule: Rule) -> bool:
     pattern = rule.command
     if rule.bare or not pattern.text.strip("* "):
         return False
-    return not pattern.wild or _BROAD.match(pattern.text) is None
+    return not pattern.wild or not broad_command(pattern.text)
+
+
+def broad_command(pattern: str) -> bool:
+    """Whether a command pattern begins with something that runs any code: an interpreter, a runner of packages or scripts."""
+    return _BROAD.match(pattern) is not None

@@ -51,7 +51,7 @@ def run_examples(
 
     report = play(file)
     print(json.dumps(report, indent=1) if as_json else text(report))
-    raise typer.Exit(1 if report["wrong"] or report["warnings"] else 0)
+    raise typer.Exit(1 if report["wrong"] else 0)
 
 
 @app.command()

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import IO, Any
 
 from ..paper import Paper
-from ..rules import KNOWN_TOOLS, RENAMED, RuleError
+from ..rules import KNOWN_TOOLS, PRIMARY, RENAMED, RuleError, parse
 from ..shell import Parser
 from ..view import RealView
 from .desk import MODES, mode_of
@@ -84,6 +84,9 @@ class Batch:
         name = RENAMED.get(tool, tool)
         if name not in KNOWN_TOOLS and not name.startswith("mcp__"):
             raise Unusable(f"there is no tool {tool!r}")
+        field = PRIMARY.get(name)
+        if field in input and not isinstance(input[field], str):
+            raise Unusable(f"'input.{field}' must be a string")
         paper = self._paper(given.get("rules"), cwd)
         decision = Weighing(paper.call(name, input, mode=mode), paper.facts, self.parser)
         verdict = decision.run()
@@ -123,19 +126,17 @@ def _lists(rules: Any) -> tuple[tuple[str, ...], ...]:
 
 def _read(lists: tuple[tuple[str, ...], ...], cwd: str, view: RealView) -> Paper:
     """A policy over the rules that can be read; the others are named in its warnings, as in settings (2.5)."""
-    good: dict[str, list[str]] = {}
     faults: list[str] = []
-    for name, texts in zip(_LISTS, lists, strict=True):
-        good[name] = []
-        for text in texts:
-            if not text.strip():
-                continue
-            try:
-                Paper(**{name: [text]})
-            except RuleError as error:
-                faults.append(f"{text}: {error}")
-            else:
-                good[name].append(text)
-    paper = Paper(**good, cwd=cwd, view=view)
+    allow, ask, deny = ([t for t in texts if t.strip() and _parses(t, faults)] for texts in lists)
+    paper = Paper(allow=allow, ask=ask, deny=deny, cwd=cwd, view=view)
     paper.warnings[:0] = faults
     return paper
+
+
+def _parses(text: str, faults: list[str]) -> bool:
+    try:
+        parse(text)
+    except RuleError as error:
+        faults.append(f"{text}: {error}")
+        return False
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 from kernel import Harness, KernelError, Options, PermissionCall, Session, State, Tool, ToolContext
@@ -50,6 +51,7 @@ class Desk:
         self.plugin_state: dict[str, Any] = {}
         self.tools: dict[str, Tool] = {}
         self.sandbox = None
+        self.transcript = SimpleNamespace(path="")
         self.sources = Sources(cast(Session, self))
 
     @property

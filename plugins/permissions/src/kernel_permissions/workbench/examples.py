@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from kernel import PermissionCall
 
@@ -181,14 +181,13 @@ def _example(where: Place, item: Any, expected: str, data: dict[Any, Any], cwd: 
         item = {"command": item}
     if not isinstance(item, dict):
         raise Unusable(f"{where}: an example is a command or an object; {HELP}")
-    if "command" in item:
-        tool, input = item.get("tool", "Bash"), {"command": item["command"]}
-    else:
-        tool, input = item.get("tool"), item.get("input")
+    short = "command" in item
+    tool = item.get("tool", "Bash" if short else None)
+    input = {"command": item["command"]} if short else item.get("input")
     if not isinstance(tool, str) or not isinstance(input, dict) or not set(item) <= {"command", "tool", "input", "mode", "cwd"}:
         raise Unusable(f"{where}: an example has a command, or a tool and an input; {HELP}")
     tool = RENAMED.get(tool, tool)
     if tool not in KNOWN_TOOLS and not tool.startswith("mcp__"):
         raise Unusable(f"{where}: there is no tool {tool!r}")
-    return Example(expected, tool, cast("dict[str, Any]", input), mode_of(str(item.get("mode") or data.get("mode") or "default")),
+    return Example(expected, tool, input, mode_of(str(item.get("mode") or data.get("mode") or "default")),
                    str(item.get("cwd") or cwd))

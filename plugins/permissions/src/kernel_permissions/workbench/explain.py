@@ -12,7 +12,8 @@ from .files import place_of, shown
 from .weigh import Weighing, parts
 
 
-def explanation(tool: str, input: dict[str, Any], *, mode: str | None = None, cwd: Path, settings: str | None = None) -> dict[str, Any]:
+def explanation(tool: str, input: dict[str, Any], *, cwd: Path, mode: str | None = None,
+                settings: str | None = None) -> dict[str, Any]:
     """The decision about a call under the rules of a folder, as plain data.
 
     :raises Unusable: there is no such tool, mode, folder or settings file.
