@@ -139,7 +139,8 @@ def test_people_get_a_text(world: World) -> None:
 
 @pytest.mark.parametrize(("args", "said"), [
     ([], "either --input or --command"), (["--input", "{"], "no JSON"), (["--input", "[]"], "one JSON object"),
-    (["--tool", "Bsah", "--input", "{}"], "did you mean Bash?"), (["--command", "ls", "--mode", "fast"], "unknown permission mode"),
+    (["--tool", "Bsah", "--input", "{}"], "did you mean Bash?"),
+    (["--command", "ls", "--mode", "fast"], "unknown permission mode"),
     (["--command", "ls", "--cwd", "/nowhere"], "is no folder"), (["--command", "ls", "--settings", "none.json"], "regular file"),
     (["--nonsense"], "--nonsense")])
 def test_wrong_usage_is_2_and_says_what_is_wrong(world: World, args: list[str], said: str) -> None:
@@ -159,8 +160,8 @@ def test_shown_texts_are_printable(text: str) -> None:
 
 
 # -- where a rule stands -------------------------------------------------------------------------------------------------------
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-                    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3), max_leaves=8)
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=8), lambda inner: st.lists(
+    inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3), max_leaves=8)
 
 
 @given(st.lists(JSON, max_size=5), st.dictionaries(st.text(max_size=4), JSON, max_size=3), st.sampled_from([None, 1, 3]))
@@ -303,7 +304,8 @@ def test_no_kind_of_field_ends_the_stream(tool: Any, input: Any, rules: Any, mod
     batch = Batch()
     for given_tool in (tool, "Bash", "Read"):
         for given_input in (input, {"command": input, "file_path": input}, {"command": "ls"}):
-            answer = batch.answer(json.dumps({"id": 1, "tool": given_tool, "input": given_input, "rules": rules, "mode": mode}).encode())
+            fields = {"id": 1, "tool": given_tool, "input": given_input, "rules": rules, "mode": mode}
+            answer = batch.answer(json.dumps(fields).encode())
             assert "error" in answer or answer["decision"] in ("allow", "ask", "deny")
 
 
@@ -321,6 +323,7 @@ def test_explain_check_and_a_session_agree(tmp_path: Path, command: str) -> None
     assert Batch().answer(line(1, command, rules=lists, cwd=str(tmp_path)))["decision"] == mine.behavior
     (tmp_path / ".claude").mkdir()
     (tmp_path / "s.json").write_text(json.dumps({"permissions": lists}))
-    done = subprocess.run([sys.executable, "-m", "kernel", "permissions", "explain", "--command", command, "--settings", "s.json", "--json"],
-                          cwd=tmp_path, capture_output=True, timeout=60, env={**os.environ, "HOME": str(tmp_path)})
+    line_ = ["permissions", "explain", "--command", command, "--settings", "s.json", "--json"]
+    done = subprocess.run([sys.executable, "-m", "kernel", *line_], cwd=tmp_path, capture_output=True, timeout=60,
+                          env={**os.environ, "HOME": str(tmp_path)})
     assert json.loads(done.stdout)["decision"] == mine.behavior

@@ -178,7 +178,7 @@ def _allows_more(rule: Rule) -> Iterator[Remark]:
         yield "info", "too-broad", f"{name} changes files everywhere, not only in the working directories"
     elif len(words) == 1 and name in HAZARDS:
         yield "warning", "too-broad", f"{name} with any arguments: {HAZARDS[name]}"
-    elif "*" in text[:-1].removesuffix(" ") and not text[:-2].endswith("*"):
+    elif "*" in text.removesuffix("*"):
         yield "info", "wide-star", "a * in the middle stands for any number of words, options included"
     elif name in ("curl", "wget") and "://" in lead:
         yield "warning", "too-broad", "what follows may be more options and other addresses; use WebFetch(domain:...)"
