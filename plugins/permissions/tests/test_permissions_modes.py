@@ -135,7 +135,10 @@ def test_what_is_protected(path: str, expected: str) -> None:
     "tee .git/x", "cp a .git/hooks/y", "mv x .bashrc", "ln -s x .envrc", "install x .git/hooks/y", "dd of=.git/config",
     "sed -i s/a/b/ .git/config",
     "rm .git/config", "chmod +x .git/hooks/x", "truncate -s0 .npmrc", "sudo tee .git/x", "bash -c 'tee .git/y'",
-    "echo x | tee -a $PWD/.git/x", "touch \"$D/.git/x\"", "mkdir -p a/.git/hooks", "echo x >> .git/hooks/pre-commit",
+    "echo x | tee -a $PWD/.git/x", "touch \"$D/.git/x\"", "cp -t .git a", "cp -rt .git/hooks a b",
+    "mv --target-directory=.git x", "cp /tmp/.bashrc .", "sort -o .npmrc x",
+    "curl -o .git/hooks/x u", "wget -O .envrc u", "find . -fprint .git/x", "ln -s /x .git/y", "cp a /proj/app/.git/",
+    "install -D x .git/y", "mkdir -p a/.git/hooks", "echo x >> .git/hooks/pre-commit",
 ])
 def test_no_allow_rule_opens_a_protected_path_for_a_command(command: str) -> None:
     assert Paper(allow=["Bash", "Edit"]).bash(command) == "ask"

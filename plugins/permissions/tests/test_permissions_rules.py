@@ -36,7 +36,9 @@ def test_what_does_not_parse_says_so(text: str) -> None:
     ("WebFetch(x.com)", "allow", "domain", False),
     ("Write(docs/**)", "deny", "Edit", False), ("Glob(src/**)", "allow", "Read", False), ("Write", "deny", "", True),
     ("NotebookEdit(x)", "ask", "Edit", False), ("Write(content:x)", "deny", "", True),
-    ("WebSearch(x)", "allow", "no specifier", False),
+    ("WebSearch(x)", "allow", "no specifier", False), ("TodoWrite(x)", "deny", "no specifier", False),
+    ("mcp__a__b(x)", "deny", "no specifier", False), ("mcp__a__b(p:x)", "deny", "", True), ("Weather(x)", "allow", "", True),
+    ("Grep(src/**)", "deny", "Read", False),
     ("Read(!x)", "deny", "'!'", False),
 ])
 def test_faults_are_named_and_decide_whether_the_rule_counts(text: str, behavior: str, fault: str, counts: bool) -> None:
@@ -100,6 +102,12 @@ def test_a_star_stands_for_any_run_of_characters(pattern: str, text: str) -> Non
 ])
 def test_parameter_rules_compare_one_scalar(rule: str, tool: str, input: dict[str, object], expected: bool) -> None:
     assert (Paper(deny=[rule]).decide(tool, input).behavior == "deny") is expected
+
+
+def test_a_glob_for_the_tool_may_have_a_specifier() -> None:
+    assert Paper(allow=["Bash"], deny=["*(rm *)"]).bash("sudo rm x") == "deny"
+    assert Paper(deny=["*(.env)"]).decide("Read", {"file_path": ".env"}).behavior == "deny"
+    assert Paper(deny=["B*(git push *)"], allow=["Bash"]).bash("$X y") == "ask"
 
 
 def test_the_first_list_with_a_match_decides() -> None:

@@ -273,15 +273,16 @@ async def test_a_sandbox_and_a_classifier_of_other_plugins_are_used(tmp_path: Pa
             return "free" not in input["command"]
 
     session = open_session(tmp_path)
-    session.plugin_state["sandbox"] = Sandbox()
+    session.sandbox = Sandbox()  # type: ignore[assignment]
+    session.policy.update([])
     assert (behavior(session, "make"), behavior(session, "make free")) == ("allow", "ask")
     switched_off = open_session(tmp_path)
-    switched_off.plugin_state["sandbox"] = Sandbox()
+    switched_off.sandbox = Sandbox()  # type: ignore[assignment]
     switched_off.settings.layers = [Layer("user", "u", {"sandbox": {"autoAllowBashIfSandboxed": False}}, "/")]
     assert behavior(switched_off, "make") == "ask"
     classified = open_session(tmp_path)
     classified.plugin_state["permissions.classifier"] = lambda call, why: "deny"
-    classified.policy._apply([])  # type: ignore[attr-defined]
+    classified.policy.update([])
     assert behavior(classified, "make", mode="auto") == "deny"
 
 

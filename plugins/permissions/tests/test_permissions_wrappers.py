@@ -192,7 +192,8 @@ def test_redirections_are_reads_and_writes_of_their_files(command: str, mode: st
     ("sort -o.env x", "Read(.env)"),
     ("base64 .env", "Read(.env)"), ("xargs cat < .env", "Read(.env)"), ("cat link", "Read(.env)"),
     ("cat 'a b/.env'", "Read(.env)"),
-    ("touch .env", "Edit(.env)"), ("rm .env", "Edit(.env)"), ("chmod 600 .env", "Edit(.env)"),
+    ("touch .env", "Edit(.env)"), ("cp /tmp/.env .", "Edit(.env)"), ("cp -t . /tmp/x/.env", "Edit(.env)"),
+    ("rm .env", "Edit(.env)"), ("chmod 600 .env", "Edit(.env)"),
     ("truncate -s0 .env", "Edit(.env)"),
 ])
 def test_path_rules_reach_file_commands(command: str, deny: str) -> None:

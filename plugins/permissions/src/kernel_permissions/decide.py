@@ -69,7 +69,7 @@ class Decision:
         usable = facts.usable(self.mode)
         allow = facts.rules.of("allow", self.names, self.rule_name)
         if self.rule_name != self.tool.name:  # another tool that is ruled as Bash
-            allow = [*allow, *(r for r in facts.rules.lists["allow"] if r.tool == "Bash" and not r.bare)]
+            allow = [*allow, *facts.rules.scoped("allow", "Bash")]
         both = [r for r in allow if usable is None or r in usable]
         return Scene(facts.rules, both, usable, facts.paths, facts.places, self.call.cwd, self.mode, facts.own,
                      facts.places.directories[1:])
@@ -210,7 +210,7 @@ class Decision:
         used, missing = judgement.approval
         if missing:
             return None
-        if judgement.unknown and self.facts.rules.scoped_shell["Bash"]:
+        if judgement.unknown and self.facts.rules.scopes("Bash"):
             return self.ask("other", f"rules for Bash cannot be checked: {judgement.unknown}")
         if possible := judgement.may_become():
             return self.ask("rule", f"{self._named(possible.rule)} may cover what {possible.part!r} becomes", possible.rule)
@@ -262,9 +262,7 @@ class Decision:
         return specifiers.covers(rule, self.tool, self.call.input)
 
     def _pipeline_hit(self, behavior: str) -> Hit | None:
-        for rule in self.facts.rules.lists[behavior]:
-            if rule.tool != "PowerShell" or rule.bare:
-                continue
+        for rule in self.facts.rules.scoped(behavior, "PowerShell"):
             if self.opaque:
                 if rule.command.found_in(str(self.tool.permission_content(self.call.input))):
                     return Hit(rule, self._part())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from .options import take_apart
@@ -28,11 +29,17 @@ _MODE_FIRST = frozenset("chmod chown chgrp setfacl".split())
 _GIT_READS = frozenset("diff show log blame grep cat-file annotate difftool whatchanged archive".split())
 
 
+_OUTPUTS = {"sort": ("-o", "--output"), "curl": ("-o", "--output"), "wget": ("-O", "--output-document"), "gcc": ("-o",),
+            "cc": ("-o",), "tar": ("-f", "--file"), "openssl": ("-out",)}
+"""Flags that name a file to be written."""
+
+
 class Use(NamedTuple):
-    """One file of a command."""
+    """One file of a command. ``folder``: it is only meant where this word is a folder."""
 
     word: Word
     write: bool
+    folder: Word | None = None
 
 
 def uses(layer: list[Word]) -> Iterator[Use]:
@@ -46,6 +53,11 @@ def uses(layer: list[Word]) -> Iterator[Use]:
     if name == "git":
         yield from _git(layer)
         return
+    if name == "find" or name in _OUTPUTS:
+        flags = ("-fprint", "-fprint0", "-fprintf", "-fls") if name == "find" else _OUTPUTS[name]
+        for word, later in pairwise(layer):
+            if word.value in flags:
+                yield Use(later, True)
     if name not in READS and name not in WRITES and name not in MOVES:
         return
     in_place = name == "sed" and any(re.match(r"-[A-Za-z]*i|--in-p", w.value) for w in layer[1:])
@@ -53,18 +65,32 @@ def uses(layer: list[Word]) -> Iterator[Use]:
     explicit = any(w.value in ("-e", "-f") or w.value.startswith(("--regexp", "--file", "--expression")) for w in layer[1:])
     if (name in _PATTERN_FIRST and not explicit) or name in _MODE_FIRST:
         operands = operands[1:]
+    into = name in MOVES and any(re.match(r"-[A-Za-z]*t|--target-d", w.value) for w in layer[1:])
     for word in glued:
         yield Use(word, name in WRITES or name in MOVES)
-    for i, word in enumerate(operands):
-        if name in MOVES:
-            last = i == len(operands) - 1
-            yield Use(word, last or name == "mv")
-            if not last or name in ("ln",):
-                yield Use(word, False)
-        else:
-            yield Use(word, name in WRITES or in_place)
-            if in_place:
-                yield Use(word, False)
+    if name in MOVES:
+        yield from _moved(name, operands, [*operands, *glued] if into else operands[-1:])
+        return
+    for word in operands:
+        yield Use(word, name in WRITES or in_place)
+        if in_place:
+            yield Use(word, False)
+
+
+def _moved(name: str, operands: list[Word], targets: list[Word]) -> Iterator[Use]:
+    """Sources and targets; what is put into a folder keeps its name there.
+
+    :param targets: words that may be the target.
+    """
+    for word in operands:
+        aimed = any(word is t for t in targets)
+        yield Use(word, aimed or name == "mv")
+        if not aimed or len(targets) > 1 or name == "ln":
+            yield Use(word, False)
+        for target in targets:
+            if target is not word and word.literal is not None and target.literal is not None:
+                kept = word.value.rstrip("/").rpartition("/")[2]
+                yield Use(literal_word(f"{target.value}/{kept}", quoted=True), True, target)
 
 
 def _git(layer: list[Word]) -> Iterator[Use]:

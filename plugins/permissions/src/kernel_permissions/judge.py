@@ -64,8 +64,7 @@ class Judgement:
     # -- deny and ask rules --------------------------------------------------------------------------------------------
     def scoped(self, behavior: str) -> Hit | None:
         """The first rule with a specifier in that list which covers any part in any form."""
-        rules = [r for r in self.scene.rules.lists[behavior] if r.tool == "Bash" and not r.bare]
-        for rule in rules:
+        for rule in self.scene.rules.scoped(behavior, "Bash"):
             if self.opaque:
                 if self._rough(rule):
                     return Hit(rule, self.command[:80])
@@ -95,12 +94,19 @@ class Judgement:
         """Path rules on files of file commands and on targets of redirections."""
         paths, now = self.scene.paths, self.scene.cwd
         check = paths.denied if behavior == "deny" else paths.asked
-        for word, write in self.files:
-            for target in self.shell.guesses(word):
-                rule = check("write" if write else "read", target, now)
+        for use in self.files:
+            for target in self._places(use):
+                rule = check("write" if use.write else "read", target, now)
                 if rule:
-                    return Hit(rule, word.text)
+                    return Hit(rule, use.word.text)
         return None
+
+    def _places(self, use: filecmds.Use) -> list[Target]:
+        """The files that a word of a file command may mean."""
+        if use.folder is not None and use.folder.value.rstrip("/").rpartition("/")[2] not in ("", ".", ".."):
+            if not any(self.scene.places.view.is_dir(t.given) for t in self.shell.guesses(use.folder)):
+                return []
+        return self.shell.guesses(use.word)
 
     @lazy
     def files(self) -> list[filecmds.Use]:
@@ -122,13 +128,11 @@ class Judgement:
 
     def protected(self) -> str | None:
         """A protected path that the command would write, in words."""
-        for word, write in self.files:
-            if not write:
-                continue
-            for target in self.shell.guesses(word):
+        for use in self.files:
+            for target in self._places(use) if use.write else ():
                 name = protected(target, self.scene.own)
                 if name:
-                    return f"{word.text} ({name} is protected)"
+                    return f"{use.word.text} ({name} is protected)"
         return None
 
     @lazy
@@ -140,9 +144,10 @@ class Judgement:
         """A scoped deny or ask rule that a part would meet if its unknown words were the right ones: ``git $X``, and
         ``xargs git``, where ``git push *`` is denied."""
         starts = dict.fromkeys(start for sub in self.subs for start in sub.open_ended)
-        for rule in (*self.scene.rules.lists["deny"], *self.scene.rules.lists["ask"]):
-            if rule.tool == "Bash" and not rule.bare and any(rule.command.may_begin(start) for start in starts):
-                return Hit(rule, next(iter(starts)))
+        for rule in (*self.scene.rules.scoped("deny", "Bash"), *self.scene.rules.scoped("ask", "Bash")):
+            for start in starts:
+                if rule.command.may_begin(start):
+                    return Hit(rule, start)
         return None
 
     # -- what needs no question ----------------------------------------------------------------------------------------

@@ -216,7 +216,7 @@ class PathRules:
                 (rule, None if rule.specifier is None else PathPattern(
                     rule.specifier, loose=behavior != "allow", cwd=cwd, home=self.view.home, directory=rule.directory))
                 for rule in self._rules.lists[behavior]
-                if rule.tool == tool and (rule.specifier is not None or behavior == "allow")]
+                if (rule.tool == tool and behavior == "allow") or (rule.specifier is not None and rule.names((tool,)))]
         return found
 
     def _hit(self, tool: str, behavior: str, target: Target, now: str) -> Rule | None:

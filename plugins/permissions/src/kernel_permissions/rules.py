@@ -20,8 +20,10 @@ PRIMARY = {"Bash": "command", "PowerShell": "command", "Read": "file_path", "Edi
 """The field that a tool's own specifier is about; it cannot be matched as a parameter."""
 RENAMED = {"Task": "Agent"}
 PATH_RULES = ("Read", "Edit")
-NEVER_CONSULTED = frozenset(("Write", "NotebookEdit", "MultiEdit", "Glob"))
+NEVER_CONSULTED = frozenset(("Write", "NotebookEdit", "MultiEdit", "Glob", "Grep"))
 """Path rules for these are accepted and not consulted (6.2)."""
+SPECIFIED = frozenset(("Bash", "PowerShell", "Read", "Edit", "WebFetch", "Agent", "Skill", "Cd"))
+"""Usual tools whose rules take a specifier."""
 SHELLS = ("Bash", "PowerShell")
 KNOWN_TOOLS = frozenset((
     "Agent AskUserQuestion Artifact Bash Cd CronCreate CronDelete CronList Edit EndConversation EnterPlanMode EnterWorktree "
@@ -139,12 +141,13 @@ def faults(rule: Rule, known: frozenset[str] | set[str]) -> tuple[str, bool]:
         return f"{rule.parameter[0]} cannot be matched as a parameter; use {tool}(pattern)", False
     if tool in NEVER_CONSULTED and not (rule.parameter and rule.behavior != "allow"):
         quiet = tool == "Glob" and rule.source == "cli" and rule.behavior == "allow"
-        instead = "Read" if tool == "Glob" else "Edit"
+        instead = "Read" if tool in ("Glob", "Grep") else "Edit"
         return "" if quiet else f"path rules for {tool} are not consulted; use {instead}(...)", False
     if tool == "WebFetch" and not (rule.parameter and (rule.parameter[0] == "domain" or rule.behavior != "allow")):
         return "a rule for WebFetch is WebFetch(domain:HOST)", False
-    if tool == "WebSearch" and rule.behavior == "allow":
-        return "WebSearch takes no specifier", False
+    takes_none = (tool in KNOWN_TOOLS and tool not in SPECIFIED | NEVER_CONSULTED) or tool.startswith("mcp__")
+    if takes_none and not (rule.parameter and rule.behavior != "allow"):
+        return f"{tool} takes no specifier, so the rule covers no call", False
     if tool in PATH_RULES and specifier.startswith("!"):
         return "a pattern cannot begin with '!'", False
     if tool in PATH_RULES and rule.source == "managed" and specifier.startswith("/") and not specifier.startswith("//"):
@@ -162,8 +165,18 @@ class RuleSet:
             lists[rule.behavior].append(rule)
         self.lists = lists
         self._named: dict[tuple[str, tuple[str, ...], str], list[Rule]] = {}
-        self.scoped_shell = {name: any(r.tool == name and not r.bare for r in (*lists["ask"], *lists["deny"])) for name in SHELLS}
+        self._scoped: dict[tuple[str, str], list[Rule]] = {}
+
+    def scoped(self, behavior: str, tool: str) -> list[Rule]:
+        """Rules with a specifier whose tool part means this tool, also by a glob (``*(rm *)``)."""
+        found = self._scoped.get((behavior, tool))
+        if found is None:
+            found = self._scoped[behavior, tool] = [r for r in self.lists[behavior] if not r.bare and r.names((tool,))]
+        return found
+
+    def scopes(self, tool: str) -> bool:
         """Whether a deny or ask rule for that shell has a specifier: then a command nobody can name is asked (5.2)."""
+        return bool(self.scoped("deny", tool) or self.scoped("ask", tool))
 
     def of(self, behavior: Behavior, names: tuple[str, ...], rule_name: str = "") -> list[Rule]:
         """Rules whose tool part means one of these names. A bare rule for ``rule_name`` (``Edit`` for ``Write``) is

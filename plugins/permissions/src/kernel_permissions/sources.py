@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -164,15 +164,12 @@ class Sources:
         switched_off = any(v == "disable" for _, v in settings.by_layer("permissions.disableBypassPermissionsMode"))
         return (self.session.options.allow_bypass or self.started_open) and not switched_off
 
-    def _sandboxed(self) -> Any:
-        """A sandbox plugin leaves an object with ``confines(input) -> bool`` in ``session.plugin_state["sandbox"]``."""
-        if self.session.settings.get("sandbox.autoAllowBashIfSandboxed") is False:
+    def _sandboxed(self) -> Callable[[Mapping[str, Any]], bool] | None:
+        """Whether the session's sandbox would confine a command; ``None`` where that does not stand in for a question."""
+        sandbox = self.session.sandbox
+        if sandbox is None or self.session.settings.get("sandbox.autoAllowBashIfSandboxed") is False:
             return None
-
-        def confines(input: Mapping[str, Any]) -> bool:
-            sandbox = self.session.plugin_state.get("sandbox")
-            return sandbox is not None and sandbox.confines(input) is True
-        return confines
+        return lambda input: sandbox.confines(dict(input)) is True
 
     def _plan_file(self, path: str) -> bool:
         given = self.session.plugin_state.get("plan_file")
