@@ -14,11 +14,13 @@ from importlib.util import find_spec
 from typing import Any
 
 import anyio
-from kernel_command_hooks.hooks import SOURCES, STATE
+import msgspec
+from kernel_command_hooks.hooks import CALLBACKS, SOURCES, STATE
 
 from kernel import ANSWERS, EVENTS, Event, PermissionCall, Session, Verdict
 from kernel.testing import Run, call, module, text
 
+from .case_hosts import Bridge, Judge, callback
 from .conftest import Echo, Server, World, bash
 
 CAN_JUDGE = find_spec("kernel_permissions") is not None and find_spec("kernel_permissions.plugin") is not None
@@ -65,6 +67,14 @@ class Play:
         self.run: Run | None = None
         self.merged: Any = None
         self.turns: list[Any] = []
+        self.verdicts: dict[str, dict[str, Any]] = {}
+        """What the evaluating model does, by hook id."""
+        self.bridge: Bridge | None = None
+        self.callbacks: dict[str, list[dict[str, Any]]] = {}
+        self.classifier: str | None = None
+        """What the classifier of auto mode says."""
+        self.called: list[tuple[dict[str, Any], str | None]] = []
+        """What callbacks of the embedding program were handed."""
         self.real: list[str] = []
         """Installed plugins whose tools take the place of the ones that only remember."""
 
@@ -107,7 +117,7 @@ class Play:
             known: dict[str, dict[str, Any]] = {
                 "--init": {"setup_trigger": "init"}, "--include-hook-events": {"include_hook_events": True},
                 "--permission-mode": {"permission_mode": value}, "--bare": {"extra": {"bare": True}},
-                "--output-format": {"output_format": value, "verbose": True}}
+                "--output-format": {"output_format": value, "verbose": True}, "--agent": {"name": value}}
             if name not in known:
                 raise NotDriven(f"the flag {name} belongs to another plugin")
             self.options |= known[name]
@@ -119,8 +129,9 @@ class Play:
         if given is None:
             return  # all tools of the case are allowed, see open()
         if given.get("mode") == "auto":
-            raise NotDriven("auto mode needs a classifier plugin")
-        self.options["permission_mode"] = given.get("mode", "default")
+            self.classifier = given["classifier"]
+        else:
+            self.options["permission_mode"] = given.get("mode", "default")
         scopes.setdefault("user", {})["permissions"] = {k: given[k] for k in ("allow", "ask", "deny") if k in given}
 
     def _hook(self, hook: dict[str, Any], scopes: dict[str, dict[str, Any]], plugins: dict[str, dict[str, Any]]) -> None:
@@ -148,6 +159,10 @@ class Play:
             if does.get("sleep_s"):
                 self.server.slow.add(f"/{id}")
             handler["url"] = re.sub(r"^http://localhost:80\d\d/\w+$", f"{self.server.url}/{id}", handler["url"])
+        elif handler["type"] in ("prompt", "agent"):
+            self.verdicts[id] = does
+        elif handler["type"] == "mcp_tool":
+            self.bridge = Bridge(self.world, id, does)
         elif handler["type"] == "command" and "command" not in handler:
             handler["command"] = self._script(id, does)
         elif handler["type"] == "command":
@@ -185,8 +200,11 @@ json.dump(dict(os.environ), open({str(world.log / "dump.json")!r}, "w"))
 
     def _in_process(self, hook: dict[str, Any]) -> None:
         does, event, id = hook.get("does", {}), hook["event"], hook["id"]
-        if "error" in does or "sleep_s" in does:
-            raise NotDriven("SDK callbacks and their timeouts are the business of the control plugin")
+        if hook["source"] == "sdk":
+            entry = {k: v for k, v in {"matcher": hook.get("matcher"), **hook.get("handler", {})}.items() if v is not None}
+            self.callbacks.setdefault(event, []).append(
+                {**entry, "label": id, "callback": callback(self.world, id, does, self.called)})
+            return
 
         def implementation(event: Event) -> Any:
             with (self.world.log / "ran").open("a") as log:
@@ -228,12 +246,19 @@ json.dump(dict(os.environ), open({str(world.log / "dump.json")!r}, "w"))
         if "permissions" not in self.given:
             self.options.setdefault("allowed_tools", list(self.tools))
         installed = [*(["permissions"] if CAN_JUDGE else []), *self.real]
-        real = {"tools-files": ("Read", "Write", "Edit"), "tools-shell": ("Bash",)}
-        replaced = [name for plugin in self.real for name in real[plugin]]
+        real = {"tools-files": ("Read", "Write", "Edit"), "tools-shell": ("Bash",), "tools-tasks": ("TaskCreate", "TaskUpdate"),
+                "tools-user": ("ExitPlanMode", "AskUserQuestion")}
+        replaced = [name for plugin in self.real for name in real.get(plugin, ())]
         tools = [t for name, t in self.tools.items() if name not in replaced]
-        self.session = self.world.start(self.turns, tools=tools, hooks=hooks, installed=installed, **self.options)
+        self.session = self.world.start(self.turns, tools=tools, hooks=hooks, installed=installed,
+                                        model=Judge(self.world, self.turns, self.verdicts), **self.options)
+        self.session.plugin_state |= {"mcp": self.bridge} if self.bridge else {}
+        self.session.plugin_state |= {CALLBACKS: self.callbacks} if self.callbacks else {}
         if self.kind != "print":
             self.session.asker = self._ask
+        if self.classifier is not None:
+            self.session.plugin_state["permissions.classifier"] = lambda call, why: self.classifier
+            self.session.state = msgspec.structs.replace(self.session.state, permission_mode="auto")
         return self.session
 
     async def _ask(self, call: PermissionCall, verdict: Verdict, id: str) -> dict[str, Any]:
@@ -245,9 +270,10 @@ json.dump(dict(os.environ), open({str(world.log / "dump.json")!r}, "w"))
         when = self.when
         if "tool_call" in when or "tool_calls" in when:
             calls = when.get("tool_calls") or [when["tool_call"]]
-            if any("in_subagent" in c for c in calls):
-                raise NotDriven("subagents are another plugin's")
             self.open([self.calls(*calls), text("done")])
+            for one in calls:
+                if agent := one.get("in_subagent"):  # a subagent is a session with these two names
+                    self.session.agent_id, self.session.agent_type = "agent-1", agent
             self.run = await self.world.prompt("go", self.session)
         elif "prompt" in when:
             turns = [self.calls({"name": "Bash", "input": {"command": "ls"}})] if when["prompt"] == "run ls" else []

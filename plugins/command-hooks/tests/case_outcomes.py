@@ -74,7 +74,6 @@ OUTCOMES: dict[str, Any] = {
     "start-title-ignored-on-clear": lambda p: p.session.title is None,
     "end-budget-raised-by-settings-timeout": lambda p: True, "end-budget-not-raised-by-plugin-timeout": lambda p: True,
     "teammate-idle-exit-2-and-stop": lambda p: p.merged.blocked and p.merged.block_reason == "build is missing",
-    "teammate-idle-continue-false": lambda p: p.merged.stopped,
     "elicitation-answered-by-hook": lambda p: p.merged.last == {"action": "accept", "content": {"schema": "public"}},
     "elicitation-exit-2-ignores-own-json": lambda p: p.merged.last == {"action": "decline"},
     "elicitation-result-override": lambda p: p.merged.last["action"] == "decline",

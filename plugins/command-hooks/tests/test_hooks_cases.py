@@ -14,12 +14,15 @@ import yaml
 
 from .case_driver import MissingPlugin, NotDriven, Play
 from .case_outcomes import OUTCOMES
+from .case_played import PLAYED, PLAYED_OUTCOMES
 from .case_words import DRIVERS
 from .conftest import Server, World
 
 SHARED = Path(os.environ.get("KERNEL_SHARED", Path(__file__).parents[4] / "shared"))
 FILE = SHARED / "contract" / "cases" / "hooks.yaml"
 CASES: list[dict[str, Any]] = yaml.safe_load(FILE.read_text())["cases"] if FILE.exists() else []
+DRIVEN = DRIVERS | PLAYED
+CHECKED = OUTCOMES | PLAYED_OUTCOMES
 OPEN: dict[str, str] = yaml.safe_load((Path(__file__).parent / "expected_failures.yaml").read_text()) or {}
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(not CASES, reason=f"the contract's cases are not at {FILE}")]
@@ -30,12 +33,12 @@ async def test_case(world: World, server: Server, case: dict[str, Any]) -> None:
     play = Play(world, server, case)
     try:
         play.lay_out()
-        await (DRIVERS[case["id"]](play) if case["id"] in DRIVERS else play.drive())
+        await (DRIVEN[case["id"]](play) if case["id"] in DRIVEN else play.drive())
         play.check()
-        outcome = OUTCOMES.get(case["id"])
+        outcome = CHECKED.get(case["id"])
         if outcome is not None:
             assert outcome(play), f"{case['id']}: {case['then']['outcome']}"
-        elif "outcome" in case["then"] and case["id"] not in DRIVERS:
+        elif "outcome" in case["then"] and case["id"] not in DRIVEN:
             raise NotDriven("its outcome is told in words that nothing checks")
     except MissingPlugin as error:
         pytest.skip(str(error))

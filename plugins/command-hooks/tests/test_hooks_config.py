@@ -125,8 +125,6 @@ async def test_two_groups_of_one_file_that_both_match_count_as_one(world: Any) -
     ({"PreToolUse": [{"matcher": "[invalid", "hooks": [{"type": "command", "command": "a"}]}]}, "matches nothing", True),
     ({"PreToolUse": [{"hooks": [{"type": "command", "command": "a b", "args": []}]}]}, "one program name with white space", True),
     ({"PreToolUse": [{"hooks": [{"type": "command", "command": "a", "args": "x"}]}]}, "hooks[0].args", True),
-    ({"PreToolUse": [{"hooks": [{"type": "prompt", "prompt": "is it safe?"}]}]}, "type prompt are not available yet", True),
-    ({"Stop": [{"hooks": [{"type": "mcp_tool", "server": "s", "tool": "t"}]}]}, "type mcp_tool are not available yet", True),
     ({"Elicitation": [{"hooks": [{"type": "command", "command": "a", "async": True}]}]}, "the result of Elicitation is", False),
     ({"Stop": [{"hooks": [{"type": "command", "command": "a", "async": True, "onFailure": "block"}]}]}, "nobody waits", True),
     ({"SubagentStart": [{"matcher": "[invalid", "hooks": [{"type": "command", "command": "a"}]}]}, "", False),

@@ -23,6 +23,8 @@ NO_STDERR = "No stderr output"
 _GARBLED = "stdout begins with '{' but is no whole JSON object, so it is plain text"
 NOT_STARTED = (126, 127)
 """Exit codes by which a shell says that it could not start the program."""
+CALLBACK_MUST_ANSWER = ("PreToolUse", "UserPromptSubmit", "UserPromptExpansion")
+"""Events that are refused where a callback of the embedding program does not answer (section 8, rule 3)."""
 
 
 class Ran(Struct, kw_only=True):
@@ -46,7 +48,8 @@ class Ran(Struct, kw_only=True):
 
 class Reading(Struct):
     """What it comes to. ``notice``: a hook error for the person; ``guard``: a guard did not work. ``failed``: it did not run or
-    did not answer in a way that counts. ``warning``: something else to tell the person. ``debug``: lines for the debug log."""
+    did not answer in a way that counts. ``warning``: something else to tell the person. ``debug``: lines for the debug log.
+    ``stands_in``: the answer is the refusal for a callback that did not answer."""
 
     answer: Answer | None = None
     notice: str = ""
@@ -54,6 +57,7 @@ class Reading(Struct):
     failed: str = ""
     warning: str = ""
     debug: list[str] = field(default_factory=list)
+    stands_in: bool = False
 
 
 def read(event: Event, handler: Handler, ran: Ran) -> Reading:
@@ -65,6 +69,8 @@ def read(event: Event, handler: Handler, ran: Ran) -> Reading:
         out.answer = honoured(ran.answer, facts)
     elif ran.timed_out or ran.error:
         _did_not_run(name, facts, ran, out)
+        if handler.spec.type == "sdk" and name in CALLBACK_MUST_ANSWER:
+            out.answer, out.stands_in = refusal(name, facts, f"The callback for {event.hook_name} {out.failed}"), True
     elif facts.output == "worktree" and not ran.http:
         _worktree(event, ran, out)
     else:
@@ -75,7 +81,7 @@ def read(event: Event, handler: Handler, ran: Ran) -> Reading:
         _worktree_needs_a_path(name, ran, out)
     if out.failed and handler.spec.on_failure == "block":
         out.guard = True
-        if (facts.refuses or name == "PermissionRequest") and not _refuses(out.answer):
+        if (facts.refuses or name == "PermissionRequest") and not refuses(out.answer):
             reason = f"The hook could not do its work, and is set to refuse then: {out.failed}"
             out.answer = refusal(name, facts, reason, out.answer)
     return out
@@ -160,7 +166,8 @@ def refusal(name: str, facts: Facts, reason: str, kept: Answer | None = None) ->
     return answer  # type: ignore[no-any-return]
 
 
-def _refuses(answer: Any) -> bool:
+def refuses(answer: Any) -> bool:
+    """Whether the answer is a refusal."""
     return answer is not None and (answer.decision == "block" or getattr(answer, "permission_decision", None) == "deny")
 
 

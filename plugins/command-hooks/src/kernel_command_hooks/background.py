@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 WAKING = frozenset(["UserPromptSubmit", "PostToolBatch", "Stop"])
 """Events at which what a handler woke the model for is handed over: the next moment at which the model can be told."""
 
+WAKE = "hooks.wake"
+"""Where a front end puts ``wake()``: called when a handler has something that the model must know at once. A front end that is
+idle starts a turn then; the text comes with it."""
+
 
 class Background:
     """The running handlers of a session that nobody waits for, and what they have for the model."""
@@ -64,6 +68,9 @@ class Background:
             text = ran.stderr.strip() or ran.stdout.strip()
             intro = f"{spec.rewake_message}\n" if isinstance(spec.rewake_message, str) else ""
             self.wake.append(self._session.cap(f"{event.hook_name} hook, running in the background: {intro}{text}"))
+            wake = self._session.plugin_state.get(WAKE)
+            if callable(wake):
+                wake()
             return
         debug: list[str] = []
         value = json_object(ran, debug)

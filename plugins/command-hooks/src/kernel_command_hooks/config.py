@@ -11,8 +11,8 @@ from msgspec import Struct, field
 from kernel import EVENTS
 from kernel_command_hooks import plugin_files
 from kernel_command_hooks.facts import FACTS, NEEDS_RESULT, Facts
-from kernel_command_hooks.handlers import Command, Group, Handler, Home, Scope, read_groups, read_spec
-from kernel_command_hooks.hooks import SOURCES
+from kernel_command_hooks.handlers import Command, Group, Handler, Home, Scope, Sdk, read_callback, read_groups, read_spec
+from kernel_command_hooks.hooks import CALLBACKS, SOURCES
 from kernel_command_hooks.match import EVERYTHING, Matcher
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def read(session: Session) -> Table:
         _plugin(table, admit, plugin, session)
     for entry in session.plugin_state.get(SOURCES, ()):
         _entry(table, admit, entry, session)
+    _callbacks(table, admit, session)
     return table
 
 
@@ -59,6 +60,7 @@ class _Policy:
     """Who may contribute hooks (sections 3.2, 3.3 and 16)."""
 
     def __init__(self, session: Session) -> None:
+        self._session = session
         settings = session.settings
         switches = [(layer.scope, value) for layer, value in settings.by_layer("disableAllHooks") if isinstance(value, bool)]
         self._off = bool(switches and switches[0][1])
@@ -78,12 +80,14 @@ class _Policy:
         forced = plugin is not None and plugin.id in self._forced
         if self._off_for_all:
             return "managed settings set disableAllHooks"
-        if self._untrusted and scope not in ("plugin", "session"):
+        if self._untrusted and scope not in ("plugin", "session", "sdk"):
             return "the folder is not trusted yet"
         if scope == "managed":
             return ""
         if self._safe:
             return "the run is in safe mode"
+        if scope == "sdk":
+            return ""  # a project file must not switch off the gate of the program that embeds the session
         if self._off and not forced:
             return "disableAllHooks is set"
         if self._managed_only and not forced:
@@ -92,6 +96,18 @@ class _Policy:
             return "managed settings set strictPluginOnlyCustomization"
         if self._bare and (scope in ("user", "project", "local") or (plugin is not None and plugin.source != "inline")):
             return "the run is bare"
+        return ""
+
+
+    def refuses_entry(self, entry: dict[str, Any]) -> str:
+        """Why the front matter of a skill or an agent does not count; empty where it does."""
+        if not entry.get("subagent"):
+            return "the folder is not trusted yet" if entry.get("project") and self._untrusted else ""
+        if entry.get("plugin") is not None:
+            return "hooks of a subagent that a plugin brings do not run"
+        if entry.get("project") and not folder_is_trusted(self._session):
+            return (f"hooks of a project's subagent run only after {self._session.project_root} itself was trusted, in an "
+                    "interactive session that is started there")
         return ""
 
 
@@ -119,7 +135,7 @@ def _plugin(table: Table, admit: _Policy, plugin: Plugin, session: Session) -> N
 
 def _entry(table: Table, admit: _Policy, entry: dict[str, Any], session: Session) -> None:
     label = str(entry.get("label", "session"))
-    if reason := admit.refuses("session"):
+    if reason := admit.refuses("session") or admit.refuses_entry(entry):
         table.remarks.append(f"{label}: its hooks are left out: {reason}")
         return
     plugin = entry.get("plugin")
@@ -135,6 +151,32 @@ def _entry(table: Table, admit: _Policy, entry: dict[str, Any], session: Session
         _whole_map(table, hooks, label, "session", home, skill=bool(entry.get("skill")))
     except (ValueError, TypeError) as error:
         table.warn(f"{error}; its hooks do not run")
+
+
+def _callbacks(table: Table, admit: _Policy, session: Session) -> None:
+    found = session.plugin_state.get(CALLBACKS)
+    if not found:
+        return
+    if reason := admit.refuses("sdk"):
+        table.remarks.append(f"callbacks of the program are left out: {reason}")
+        return
+    for event, entries in found.items():
+        facts = FACTS.get(event)
+        if facts is None:
+            table.warn(f"callbacks of the program, {event}: there is no such event, so they are never called")
+            continue
+        for n, entry in enumerate(entries):
+            where = f"callbacks of the program, {event}[{n}]"
+            try:
+                given = read_callback(entry, where)
+            except ValueError as error:
+                table.warn(f"{error}; this callback is never called", facts.refuses)
+                continue
+            label = f"[SDK] {given.label or f'callback {n}'}"
+            spec = Sdk(callback=given.callback, timeout=given.timeout, place=where)
+            matcher = _matcher(table, event, facts, given.matcher, where)
+            table.handlers.setdefault(event, []).append(
+                Handler(event=event, spec=spec, scope="sdk", where=where, matcher=matcher, label=label))
 
 
 def _whole_map(table: Table, hooks: dict[str, Any], where: str, scope: Scope, home: Home | None, *, skill: bool = False) -> None:
@@ -169,14 +211,7 @@ def _add(table: Table, event: str, facts: Facts, where: str, groups: list[Group]
          skill: bool = False) -> None:
     mine = table.handlers.setdefault(event, [])
     for n, group in enumerate(groups):
-        matcher = EVERYTHING
-        if EVENTS[event].matcher is not None:  # elsewhere a matcher is ignored, whatever it holds
-            matcher = Matcher(group.matcher, facts.narrow)
-            if matcher.problem:
-                text = f"{where}[{n}].matcher: {matcher.text!r} matches nothing: {matcher.problem}"
-                if facts.refuses:
-                    table.warn(text)
-                table.remarks.append(text)
+        matcher = _matcher(table, event, facts, group.matcher, f"{where}[{n}]")
         for m, value in enumerate(group.hooks):
             handler = _handler(table, event, facts, f"{where}[{n}].hooks[{m}]", value, scope, home)
             if handler is not None:
@@ -185,6 +220,18 @@ def _add(table: Table, event: str, facts: Facts, where: str, groups: list[Group]
                 mine.append(handler)
     if not mine:
         del table.handlers[event]
+
+
+def _matcher(table: Table, event: str, facts: Facts, text: str | None, where: str) -> Matcher:
+    if EVENTS[event].matcher is None:  # a matcher is ignored there, whatever it holds
+        return EVERYTHING
+    matcher = Matcher(text, facts.narrow)
+    if matcher.problem:
+        remark = f"{where}.matcher: {matcher.text!r} matches nothing: {matcher.problem}"
+        if facts.refuses:
+            table.warn(remark)
+        table.remarks.append(remark)
+    return matcher
 
 
 def _handler(table: Table, event: str, facts: Facts, where: str, value: Any, scope: Scope, home: Home | None) -> Handler | None:
@@ -214,3 +261,18 @@ def _handler(table: Table, event: str, facts: Facts, where: str, value: Any, sco
             table.warn(f"{where}.command: {spec.command!r} is one program name with white space in it, because 'args' is set; "
                        "put the arguments into 'args'", facts.refuses)
     return Handler(event=event, spec=spec, scope=scope, where=where, home=home)
+
+
+def folder_is_trusted(session: Session) -> bool:
+    """Whether exactly this folder was trusted; neither a folder above it nor a print run counts (section 16, rule 3)."""
+    import os
+    from pathlib import Path
+
+    import msgspec
+
+    home = session.settings.config_dir if os.environ.get("CLAUDE_CONFIG_DIR") else Path.home()
+    try:
+        entry = msgspec.json.decode((home / ".claude.json").read_bytes())["projects"][session.project_root]
+    except (OSError, msgspec.DecodeError, UnicodeError, RecursionError, LookupError, TypeError):
+        return False
+    return isinstance(entry, dict) and entry.get("hasTrustDialogAccepted") is True

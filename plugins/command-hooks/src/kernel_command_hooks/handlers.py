@@ -10,8 +10,8 @@ from msgspec import Meta, Struct, field
 
 from kernel_command_hooks.match import EVERYTHING, Matcher
 
-Scope = Literal["managed", "cli", "local", "project", "user", "plugin", "session"]
-"""Settings scopes, then plugins, then what a skill or an agent brought into the session."""
+Scope = Literal["managed", "cli", "local", "project", "user", "plugin", "session", "sdk"]
+"""Settings scopes, then plugins, then what a skill or an agent brought into the session, then callbacks of the program."""
 
 Text = Annotated[str, Meta(min_length=1)]
 Seconds = Annotated[float, Meta(gt=0)]
@@ -108,7 +108,31 @@ class Agent(Spec, tag="agent"):
         return self.prompt
 
 
-AnySpec = Command | Http | McpTool | Prompt | Agent
+class SdkEntry(Struct):
+    """A callback of the embedding program as it was registered, see ``callbacks.py``."""
+
+    callback: Any
+    matcher: str | None = None
+    timeout: Seconds | None = None
+    label: str | None = None
+
+
+class Sdk(Spec, tag="sdk"):
+    """A callback of the embedding program; never read from a file. ``place`` tells callbacks apart."""
+
+    type = "sdk"
+    callback: Any = None
+    place: str = ""
+
+    def what(self) -> tuple[Any, ...]:
+        return (self.place,)
+
+    def text(self) -> str:
+        return self.place
+
+
+FileSpec = Command | Http | McpTool | Prompt | Agent
+AnySpec = FileSpec | Sdk
 
 
 class Group(Struct):
@@ -123,7 +147,7 @@ def read_spec(value: Any, where: str) -> AnySpec:
 
     :raises ValueError: it does not fit; the text names file, field and expectation.
     """
-    return _convert(value, AnySpec, where)  # type: ignore[no-any-return]
+    return _convert(value, FileSpec, where)  # type: ignore[no-any-return]
 
 
 def read_groups(value: Any, where: str) -> list[Group]:
@@ -132,6 +156,14 @@ def read_groups(value: Any, where: str) -> list[Group]:
     :raises ValueError: as ``read_spec``.
     """
     return _convert(value, list[Group], where)  # type: ignore[no-any-return]
+
+
+def read_callback(value: Any, where: str) -> SdkEntry:
+    """One callback of the embedding program.
+
+    :raises ValueError: as ``read_spec``.
+    """
+    return _convert(value, SdkEntry, where)  # type: ignore[no-any-return]
 
 
 def _convert(value: Any, type: Any, where: str) -> Any:
@@ -172,12 +204,11 @@ class Handler(Struct, kw_only=True):
     matcher: Matcher = EVERYTHING
     home: Home | None = None
     broken: str = ""
-    done: bool = False
     label: str = ""
     identity: tuple[str, str, bytes] = ("", "", b"")
 
     def __post_init__(self) -> None:
-        prefix = {"cli": "Flag"}.get(self.scope, self.scope.capitalize())
+        prefix = {"cli": "Flag", "sdk": "SDK"}.get(self.scope, self.scope.capitalize())
         owner = f"{self.home.id.partition('@')[0]}: " if self.home else ""
         self.label = self.label or f"[{prefix}] {owner}{short(self.spec.text())}"
         pool = self.home.id if self.home else self.where if self.scope == "session" else "settings"

@@ -18,8 +18,12 @@ STATE = "command-hooks"
 
 SOURCES = "command-hooks.sources"
 """Where skills and agents put the hooks of their front matter: ``session.plugin_state[SOURCES]`` is a list of dictionaries
-``{"label": "skill secure", "hooks": {...}, "plugin"?: Plugin, "skill"?: bool, "subagent"?: bool}``. Hooks run as long as
-their entry stands in the list. ``skill``: ``once`` counts. ``subagent``: a ``Stop`` hook is one for ``SubagentStop``."""
+``{"label": "skill secure", "hooks": {...}, "plugin"?: Plugin, "skill"?: bool, "subagent"?: bool, "project"?: bool}``.
+Hooks run as long as their entry stands in the list. ``skill``: ``once`` counts. ``subagent``: a ``Stop`` hook is one for
+``SubagentStop``. ``project``: it lies in the project, so its hooks wait for trust. A plugin's subagent has no hooks."""
+
+CALLBACKS = "hooks.callbacks"
+"""Where callbacks of the embedding program stand, see ``callbacks.py``."""
 
 Answers = Awaitable["list[Answer]"] | list["Answer"] | None
 
@@ -42,6 +46,8 @@ class Hooks:
         self._running: Running | None = None
         self._stamp: tuple[Any, ...] = ()
         self._told: set[str] = set()
+        self.spent: set[tuple[str, str, bytes]] = set()
+        """Handlers that were to run once and did."""
 
     def answer(self, event: Event) -> Answers:
         self._refresh()
@@ -70,7 +76,8 @@ class Hooks:
     def _refresh(self) -> None:
         """Read the sources again where they are others than before: settings were edited, a skill came, an agent went."""
         session = self.session
-        stamp = (session.settings, session.settings.trusted, session.plugins, *session.plugin_state.get(SOURCES, ()))
+        stamp = (session.settings, session.settings.trusted, session.plugins, session.plugin_state.get(CALLBACKS),
+                 *session.plugin_state.get(SOURCES, ()))
         if stamp == self._stamp:
             return
         self._stamp = stamp
@@ -95,7 +102,7 @@ class Hooks:
         seen: set[tuple[str, str, bytes]] = set()
         chosen: list[Handler] = []
         for handler in handlers:
-            if handler.done or handler.identity in seen or not handler.matcher(values):
+            if handler.identity in seen or handler.identity in self.spent or not handler.matcher(values):
                 continue
             if handler.spec.rule is None or self._rule_holds(handler, event):
                 seen.add(handler.identity)
@@ -118,6 +125,6 @@ class Hooks:
 
 def _has_sources(session: Session) -> bool:
     """Whether there is anything to read; most sessions have no hooks at all."""
-    return bool(session.settings.by_layer("hooks") or session.plugin_state.get(SOURCES)
+    return bool(session.settings.by_layer("hooks") or session.plugin_state.get(SOURCES) or session.plugin_state.get(CALLBACKS)
                 or any((p.manifest is not None and p.manifest.hooks is not None)
                        or os.path.exists(os.path.join(p.root, "hooks", "hooks.json")) for p in session.plugins.ready))

@@ -6,13 +6,15 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from kernel import Answer, Event
 from kernel_command_hooks import run_command
-from kernel_command_hooks.answer import Ran, Reading, read
+from kernel_command_hooks.answer import Ran, Reading, read, refuses
 from kernel_command_hooks.background import Background
 from kernel_command_hooks.facts import FACTS, SESSION_END_CAP_S, SESSION_END_S, TIMEOUT_S
 from kernel_command_hooks.handlers import Command, Handler
@@ -24,9 +26,16 @@ if TYPE_CHECKING:
     from kernel_command_hooks.hooks import Answers, Hooks
 
 RUNNERS = "command-hooks.runners"
-"""Where other plugins put handler types that they can run: ``session.plugin_state[RUNNERS]`` maps a type (``mcp_tool``,
-``prompt``, ``agent``) to ``async run(spec: dict, event: Event, session: Session) -> str | Answer | None``. A text is read as
-the stdout of a command that ended well; an exception is a non-blocking error."""
+"""Where other plugins put what takes the place of our own way to run a type: ``session.plugin_state[RUNNERS]`` maps a type
+(``mcp_tool``, ``prompt``, ``agent``) to ``async run(spec: dict, event: Event, session: Session) -> str | Answer | None``. A text
+is read as the stdout of a command that ended well; an exception is a non-blocking error."""
+
+MODULES = {"command": "run_command", "http": "run_http", "mcp_tool": "run_mcp", "prompt": "run_prompt", "agent": "run_agent",
+           "sdk": "callbacks"}
+"""Type -> the module whose ``run`` runs it, imported at first use."""
+
+TERMINAL = "hooks.terminal"
+"""Where a terminal front end puts ``write(text)``: it is handed the sequences that handlers may send to the terminal (11.2)."""
 
 PARALLEL = 32
 """Handlers of a session that run at once; the clock of one that waits has not started."""
@@ -34,6 +43,17 @@ END_GRACE_S = 0.5
 """From SIGTERM to SIGKILL while the session ends."""
 
 Runner = Callable[[Call], Awaitable[Ran]]
+
+
+class Handled(NamedTuple):
+    """One run of one handler, for whoever keeps a record. ``reading`` is ``None`` for one in the background."""
+
+    event: Event
+    handler: Handler
+    ran: Ran
+    reading: Reading | None
+    seconds: float
+    waited: bool
 
 
 class Running:
@@ -44,17 +64,13 @@ class Running:
         self.session = hooks.session
         self.background = Background(self.session)
         seal()
+        self.listeners: list[Callable[[Handled], None]] = []
         self._slots = asyncio.Semaphore(PARALLEL)
         self._ranks = 0
 
     def reload(self) -> None:
-        """The configuration is new: name the handlers that nothing can run yet, and look at the environment again."""
+        """The configuration is new: look at the environment again."""
         run_command.forget_environment(self.session)
-        handlers = [h for group in self.hooks.handlers.values() for h in group]
-        for type in sorted({h.spec.type for h in handlers}):
-            if self._runner(type) is None:
-                concerned = "; ".join(f"{h.event} {h.label}" for h in handlers if h.spec.type == type)
-                self.hooks.tell(f"hook handlers of type {type} are not available yet, so these do not run: {concerned}")
 
     def answer(self, event: Event, chosen: list[Handler]) -> Answers:
         """Run the chosen handlers; also hand over what ran in the background, and end with the session."""
@@ -74,7 +90,8 @@ class Running:
         facts = FACTS[event.event_name]
         waited: list[Handler] = []
         for handler in chosen:
-            handler.done = handler.spec.once
+            if handler.spec.once:
+                self.hooks.spent.add(handler.identity)
             if budget is None and self._is_async(handler, event):
                 self.background.start(self._detached(handler, event, payload), kill=True)
             elif facts.background:
@@ -84,6 +101,7 @@ class Running:
         if len(waited) < len(chosen):
             await asyncio.sleep(0)  # so that they have begun, even if the session ends without another pause
         readings = await _side_by_side([self._one(h, event, payload, budget=budget) for h in waited])
+        _yield_to_refusals(readings)
         answers = [a for handler, reading in zip(waited, readings, strict=True) if (a := self._take(handler, event, reading))]
         if facts.output == "worktree":  # the first configured one counts, whoever ended last (12.2)
             for place, found in enumerate(answers):
@@ -99,12 +117,14 @@ class Running:
 
     # -- one handler ---------------------------------------------------------------------------------------------------
     async def _one(self, handler: Handler, event: Event, payload: bytes, *, budget: float | None = None) -> Reading:
-        """Run one handler that is waited for."""
+        """Run one handler and read what it brought back."""
+        began = perf_counter()
         ran, report = await self._ran(handler, event, payload, budget=budget)
         reading = read(event, handler, ran)
         report.ended(ran, failed=bool(reading.failed))
-        if handler.broken or self._runner(handler.spec.type) is None:
+        if handler.broken:
             reading.notice = ""  # said when the configuration was read
+        self._handled(Handled(event, handler, ran, reading, perf_counter() - began, not FACTS[event.event_name].background))
         if reading.answer is not None:
             self._ranks += 1
             reading.answer.rank = self._ranks
@@ -113,8 +133,10 @@ class Running:
 
     async def _detached(self, handler: Handler, event: Event, payload: bytes) -> None:
         """An ``async`` handler; without a timeout of its own it gets 600 s, whatever the event."""
+        began = perf_counter()
         ran, report = await self._ran(handler, event, payload, default=TIMEOUT_S, background=True)
         report.ended(ran, failed=bool(ran.error) or ran.code not in (0, None))
+        self._handled(Handled(event, handler, ran, None, perf_counter() - began, waited=False))
         self.background.deliver(event, handler, ran)
 
     async def _observed(self, handler: Handler, event: Event, payload: bytes) -> None:
@@ -127,11 +149,10 @@ class Running:
                    budget: float | None = None, background: bool = False) -> tuple[Ran, Report]:
         facts = FACTS[event.event_name]
         report = Report(self.session, event, background=background or facts.background)
-        runner = self._runner(handler.spec.type)
-        if handler.broken or runner is None:
-            why = handler.broken or f"handlers of type {handler.spec.type} are not available yet"
+        if handler.broken:
             report.silence()
-            return Ran(code=None, error=why, unusable=True), report
+            return Ran(code=None, error=handler.broken, unusable=True), report
+        runner = self._runner(handler.spec.type)
         timeout = handler.spec.timeout or default or facts.default_timeout(handler.spec.type)
         async with nullcontext() if background else self._slots:
             call = Call(handler, event, self.session, payload, timeout, progress=report.progress if report.listened else None)
@@ -148,15 +169,14 @@ class Running:
         self._log(handler, event, ran)
         return ran, report
 
-    def _runner(self, type: str) -> Runner | None:
-        if type == "command":
-            return run_command.run
-        if type == "http":
-            from kernel_command_hooks import run_http
-
-            return run_http.run
+    def _runner(self, type: str) -> Runner:
         given = self.session.plugin_state.get(RUNNERS, {}).get(type)
-        return _adapted(given) if given is not None else None
+        run: Runner = import_module(f"kernel_command_hooks.{MODULES[type]}").run if given is None else _adapted(given)
+        return run
+
+    def _handled(self, done: Handled) -> None:
+        for listener in self.listeners:
+            listener(done)
 
     # -- what comes of it ----------------------------------------------------------------------------------------------
     def _take(self, handler: Handler, event: Event, reading: Reading) -> Answer | None:
@@ -172,7 +192,17 @@ class Running:
         found = reading.answer
         if found is not None and (quiet or (name in ("CwdChanged", "FileChanged") and session.options.print_mode)):
             found.system_message = None  # shown in an interactive session only
+        if found is not None:
+            self._show(event, found)
         return found
+
+    def _show(self, event: Event, found: Answer) -> None:
+        """What no host shows: sequences for the terminal, and why a teammate is stopped."""
+        write = self.session.plugin_state.get(TERMINAL)
+        if found.terminal_sequence and callable(write) and not self.session.options.print_mode:
+            write(found.terminal_sequence)
+        if not found.continue_ and found.stop_reason and getattr(event, "teammate_name", None):
+            self.session.notice(f"{event.hook_name}: {self.session.cap(found.stop_reason)}")
 
     def _log(self, handler: Handler, event: Event, ran: Ran) -> None:
         if self.session.harness.debug_sink is not None:
@@ -198,6 +228,14 @@ class Running:
             return int(given) / 1000
         asked = [h.spec.timeout or 0.0 for h in self.hooks.handlers.get("SessionEnd", ()) if h.scope not in ("plugin", "session")]
         return min(max([SESSION_END_S, *asked]), SESSION_END_CAP_S)
+
+
+def _yield_to_refusals(readings: list[Reading]) -> None:
+    """The refusal for a callback that did not answer stands back behind one that somebody decided (8.3)."""
+    if any(refuses(r.answer) and not r.stands_in for r in readings):
+        for reading in readings:
+            if reading.stands_in:
+                reading.answer = None
 
 
 def _adapted(run: Callable[..., Awaitable[Any]]) -> Runner:

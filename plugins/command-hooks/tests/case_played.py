@@ -1,0 +1,217 @@
+"""Cases of the contract whose host is played here, or is a plugin of its own: how to do them, and how to check them."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from typing import Any
+
+import anyio
+from kernel_command_hooks.background import WAKE
+from kernel_command_hooks.hooks import CALLBACKS, SOURCES, STATE
+from kernel_command_hooks.running import TERMINAL
+
+from kernel import EVENTS
+from kernel.testing import text
+
+from .case_driver import MissingPlugin, Play
+from .case_hosts import Judge, callback
+from .case_words import bash, prompt, read_call
+
+
+# -- evaluating models, bridges, programs ------------------------------------------------------------------------------
+def _evaluator_prompt(play: Play) -> str:
+    model = play.world.kit.model
+    assert isinstance(model, Judge) and len(model.asked) == 1 and model.asked[0]["tools"] == []
+    found: str = model.asked[0]["messages"][0]["content"][0]["text"]
+    return found
+
+
+def _appended(play: Play) -> bool:
+    start, _, rest = _evaluator_prompt(play).partition("\n\n")
+    return start == "All done?" and json.loads(rest)["hook_event_name"] == "Stop"
+
+
+def _escaped(play: Play) -> bool:
+    found = _evaluator_prompt(play)
+    return found.startswith("Cost $1.00: {") and json.loads(found.removeprefix("Cost $1.00: "))["hook_event_name"] == "Stop"
+
+
+def _bridge_got(play: Play) -> bool:
+    return play.bridge is not None and play.bridge.inputs == [("scan", "check", {"path": str(play.world.cwd / "a")})]
+
+
+def _called_once(play: Play) -> bool:
+    (input, id), = play.called
+    return id == "toolu_0_0" == input["tool_use_id"] and input["tool_name"] == "Write"
+
+
+def _error_says(*texts: str) -> Any:
+    def check(play: Play) -> bool:
+        block = play.run.result_of("toolu_0_0")  # type: ignore[union-attr]
+        return block["is_error"] and all(t in block["content"] for t in texts) and "user" not in block["content"]
+    return check
+
+
+async def _late_prompt(play: Play) -> None:
+    play.open([text("two is answered")])
+    await prompt(play, "one")
+    assert play.world.kit.model.requests == []
+    assert play.run is not None
+    assert "UserPromptSubmit" in play.run.result.result and "timed out after 1 s" in play.run.result.result
+    play.session.plugin_state[CALLBACKS] = {"UserPromptSubmit": [{"callback": callback(play.world, "s", {}, play.called)}]}
+    await prompt(play, "two")
+    assert play.run.result.result == "two is answered"
+
+
+# -- agents ------------------------------------------------------------------------------------------------------------
+async def _as_agent(play: Play) -> None:
+    play.open([play.calls(read_call()), text("done")])
+    play.session.agent_type = "reviewer"
+    await prompt(play)
+
+
+async def _plugin_agent(play: Play) -> None:
+    play.open([play.calls(read_call()), text("done")])
+    hooks = {"PreToolUse": [{"hooks": [{"type": "command", "command": play.world.handler("r")}]}]}
+    entry = {"label": "agent p:r", "hooks": hooks, "subagent": True, "plugin": play.world.plugins[0]}
+    play.session.plugin_state[SOURCES] = [entry]
+    play.session.agent_id, play.session.agent_type = "1", "p:r"
+    await prompt(play)
+    assert play.world.ran() == [] and any("hooks of a subagent that a plugin brings" in line for line in play.world.debug)
+
+
+async def _project_agent(play: Play) -> None:
+    play.observers["agent:reviewer"]["project"] = True
+    play.open([play.calls(read_call()), text("done")])
+    play.use("agent:reviewer")
+    await prompt(play)
+    assert play.tools["Read"].inputs and any("itself was trusted" in line for line in play.world.debug)
+
+
+# -- sessions ----------------------------------------------------------------------------------------------------------
+async def _wakes_idle(play: Play) -> None:
+    """An idle front end, played: it is told that there is something, and starts a turn."""
+    play.open([text("one"), text("two")])
+    woken = anyio.Event()
+    play.session.plugin_state[WAKE] = woken.set
+    await prompt(play)
+    with anyio.fail_after(10):
+        await woken.wait()
+    play.world.handler("a")  # the next Stop finds a handler that has nothing to say
+    await prompt(play, "(woken)")
+    assert "deploy failed" in json.dumps(play.world.kit.model.requests[1], ensure_ascii=False)
+
+
+async def _sequences(play: Play) -> None:
+    written: list[str] = []
+    play.open([])
+    play.session.plugin_state[TERMINAL] = written.append
+    await play.world.fire(play.session, EVENTS["Notification"], **play.when["input"])
+    await play.settle()
+    assert sorted(play.world.ran()) == ["a", "b", "c"] and written == ["\x1b]777;notify;t;b\x07"]
+
+
+async def _put_off(play: Play) -> None:
+    play.real = ["sessions"]
+    play.options["persist"] = True
+    await Play.drive(play)
+    assert play.run is not None
+    result, id = play.run.result, play.session.id
+    await play.session.close()
+    assert result.stop_reason == "tool_deferred"
+    assert result.deferred_tool_use == {"id": "toolu_q", "name": "AskUserQuestion", "input": {"questions": []}}
+    play.options["resume"] = id
+    play.open([])
+    again = await play.session.submit(None)
+    assert again.stop_reason == "tool_deferred" and [i["tool_use_id"] for i in play.world.inputs("a")] == ["toolu_q", "toolu_q"]
+
+
+async def _background_shell(play: Play) -> None:
+    play.real = ["tools-shell"]
+    play.open([play.calls(bash("sleep 30 # deploy", background=True)), text("done for now")])
+    play.world.kit.model.turns[0][0]["input"]["run_in_background"] = True
+    await prompt(play)
+    (task,), crons = play.world.inputs("a")[-1]["background_tasks"], play.world.inputs("a")[-1]["session_crons"]
+    assert task["type"] == "shell" and task["command"] == "sleep 30 # deploy" and crons == []
+
+
+# -- what the model says -----------------------------------------------------------------------------------------------
+def _says(words: str) -> Any:
+    async def drive(play: Play) -> None:
+        play.open([text(words), text("more")])
+        await prompt(play)
+        if "replaces" in play.id:
+            await prompt(play, "and?")
+            assert words in play.model_saw and words in str(
+                [e.message for e in play.session.transcript.entries])  # type: ignore[attr-defined]
+    return drive
+
+
+# -- tasks and teammates -----------------------------------------------------------------------------------------------
+async def _with_tasks(play: Play) -> None:
+    _needs("kernel_tools_tasks")
+    play.real = ["tools-tasks"]
+    play.open([play.calls({"name": "TaskCreate", "input": {"subject": "first", "description": "d"}}), text("done")])
+    if "completed" in play.id:
+        await prompt(play)
+    else:
+        play.world.kit.model.turns.clear()
+    play.world.kit.model.turns += [[{"type": "tool_use", "id": "toolu_task", **play.when["tool_call"]}],
+                                   [{"type": "tool_use", "id": "toolu_list", "name": "TaskList", "input": {}}], text("done")]
+    await prompt(play)
+    assert play.run is not None
+    listed, refused = str(play.run.result_of("toolu_list")["content"]), play.run.result_of("toolu_task").get("is_error", False)
+    expected = {"task-created-block": (True, False), "task-created-continue-false-ignored": (False, True),
+                "task-completed-exit-2": (True, True)}[play.id]
+    assert (refused, "do it" in listed or "first" in listed) == expected
+    assert "completed" not in listed
+
+
+async def _teammate(play: Play) -> None:
+    play.open([])
+    play.merged = await play.world.fire(play.session, EVENTS["TaskCompleted"], task_id="1", task_subject="s",
+                                        teammate_name="builder")
+    assert play.merged.stopped
+
+
+async def _leave_plan_mode(play: Play) -> None:
+    _needs("kernel_tools_user")
+    play.real = ["tools-user"]
+    play.options["permission_mode"] = play.given["permissions"]["before_plan"]
+    play.open([[{"type": "tool_use", "id": "toolu_in", "name": "EnterPlanMode", "input": {}}],
+               [{"type": "tool_use", "id": "toolu_out", "name": "ExitPlanMode", "input": {}}], text("done")])
+    await prompt(play)
+    assert play.session.state.permission_mode == "acceptEdits"
+    assert {"plan", "planFilePath"} <= play.world.inputs("a")[-1]["tool_input"].keys()
+
+
+def _needs(package: str) -> None:
+    if find_spec(package) is None or find_spec(f"{package}.plugin") is None:
+        raise MissingPlugin(f"{package} is not installed")
+
+
+PLAYED = {
+    "sdk-callback-timeout-blocks-prompt": _late_prompt, "source-agent-flag-sets-agent-type-only": _as_agent,
+    "source-plugin-agent-frontmatter-hooks-ignored": _plugin_agent, "trust-print-runs-project-hooks": _project_agent,
+    "async-rewake-exit-2-wakes-idle-session": _wakes_idle, "universal-terminal-sequence-allowlist": _sequences,
+    "defer-ends-print-run": _put_off, "stop-input-fields": _background_shell,
+    "display-replaces-screen-only": _says("host db1.internal"),
+    "display-print-mode-one-call-per-message": _says("\n".join(f"line {n}" for n in range(40))),
+    "display-failure-shows-original": _says("hi there"),
+    "task-created-block": _with_tasks, "task-created-continue-false-ignored": _with_tasks, "task-completed-exit-2": _with_tasks,
+    "task-completed-by-teammate-stop-continue-false": _teammate,
+    "perm-exit-plan-mode-approved-by-permission-request": _leave_plan_mode,
+}
+
+PLAYED_OUTCOMES: dict[str, Any] = {
+    "prompt-arguments-appended-when-missing": _appended, "prompt-arguments-and-escape": _escaped,
+    "mcp-hook-text-read-like-stdout": _bridge_got,
+    "mcp-hook-server-not-connected": lambda p: p.bridge.inputs == [("scan", "check", {})],
+    "sdk-callback-deny": _called_once,
+    "sdk-callback-timeout-blocks-tool": _error_says("timed out after 1 s"),
+    "sdk-callback-error-is-like-a-timeout": _error_says("KeyError: x"),
+    "sdk-ask-reason-reaches-permission-callback": lambda p: p.asked == ["Bash touches prod"],
+    "teammate-idle-continue-false": lambda p: p.merged.stopped,
+    "stop-input-fields": lambda p: p.session.plugin_state[STATE] is not None,
+}
