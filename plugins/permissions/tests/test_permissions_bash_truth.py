@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from kernel_permissions.paper import Paper
+from kernel_permissions.readonly_table import GIT, TABLE
 from kernel_permissions.shell import Parser
 from kernel_permissions.syntax import Opaque, expand_braces
 from kernel_permissions.view import RealView
@@ -148,3 +149,50 @@ def test_words_have_the_values_that_bash_gives_them(seed: int) -> None:
         assert (mine or [""]) == done.stdout.decode().split("\0")[:-1], command
         compared += 1
     assert compared > 50
+
+
+VALUES = ["1", "a", "x", "a.txt", "src", "HEAD", "-", "0", "out", "s/a/b/", "name", "%H", "*.py", "b.txt", "v1", "side", "../q",
+          "new"]
+WAITS = frozenset(("man", "help", "lsof", "ss", "pgrep", "tput", "tail"))
+
+
+def flagged(rng: random.Random) -> str:
+    """A command of the read-only set with random flags of its table, and values that often make no sense."""
+    if rng.random() < 0.5:
+        name = rng.choice(sorted(GIT))
+        spec, words = GIT[name], ["git", name]
+    else:
+        name = rng.choice(sorted(TABLE.keys() - WAITS))
+        spec, words = TABLE[name], [name]
+    flags = [f for f in spec.flags.split() if f != "-#"] or ["x"]
+    for token in rng.choices(flags, k=rng.randint(0, 3)):
+        flag, kind = (token[:-1], token[-1]) if token[-1] in ":@?=" and len(token) > 1 else (token, "")
+        value = rng.choice(VALUES) if kind in ("=", ":", "@") or (kind == "?" and rng.random() < 0.5) else ""
+        if flag.startswith("--"):
+            words.append(f"{flag}={value}" if value else flag)
+        else:
+            words.append(f"-{flag}{rng.choice(['', ' ']) if kind != '?' else ''}{value}")
+    return " ".join([*words, *rng.choices(VALUES, k=rng.randint(0, 3))])
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """Every file of a folder; git's index is left out, which git refreshes while it reads."""
+    return {str(p): p.read_bytes() if p.is_file() else b"" for p in root.rglob("*") if not str(p).endswith(".git/index")}
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
+def test_what_the_read_only_set_allows_changes_no_file(tmp_path: Path) -> None:
+    assert BASH is not None
+    setup = ("git init -q .; git config user.email a@b.test; git config user.name n; echo a > a.txt; echo b > b.txt; mkdir src; "
+             "echo x > src/m.py; git add .; git commit -qm one; echo more >> a.txt; git tag v1; git branch side")
+    subprocess.run([BASH, "-ec", setup], cwd=tmp_path, check=True, timeout=60)
+    paper, rng, allowed = Paper(view=RealView("/root"), cwd=str(tmp_path)), random.Random(5), 0
+    before = contents(tmp_path)
+    for _ in range(300):
+        command = flagged(rng)
+        if paper.bash(command) != "allow":
+            continue
+        allowed += 1
+        subprocess.run([BASH, "-c", command], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        assert contents(tmp_path) == before, command
+    assert allowed > 100
