@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -32,6 +33,7 @@ from kernel.events import EVENTS, snake
 from kernel.registry import Registry
 
 GROUP = "kernel.plugins"
+_SECTION = b"[kernel.plugins]"
 
 Source = Literal["distribution", "inline"]
 
@@ -110,20 +112,21 @@ def _distributions(path: Iterable[str]) -> Iterable[Plugin]:
     """Installed plugins. Reads ``entry_points.txt`` directly: importing ``importlib.metadata`` costs more than the scan."""
     seen: set[str] = set()
     for entry in path:
+        folder = entry or "."
         try:
-            infos = sorted(p for p in Path(entry or ".").iterdir() if p.suffix in (".dist-info", ".egg-info"))
+            names = sorted(n for n in os.listdir(folder) if n.endswith((".dist-info", ".egg-info")) and n not in seen)
         except OSError:
             continue
-        for info in infos:
-            if info.name in seen:
-                continue
+        for found in names:
             try:
-                text = (info / "entry_points.txt").read_text("utf-8", "replace")
+                with open(os.path.join(folder, found, "entry_points.txt"), "rb") as file:
+                    raw = file.read()
             except OSError:
                 continue
-            if f"[{GROUP}]" not in text:
+            if _SECTION not in raw:
                 continue
-            seen.add(info.name)
+            seen.add(found)
+            text, info = raw.decode("utf-8", "replace"), Path(folder, found)
             section = text.split(f"[{GROUP}]", 1)[1].split("\n[", 1)[0]
             for name, module in re.findall(r"^\s*([^=#\s]+)\s*=\s*(\S+)", section, re.MULTILINE):
                 name_version = info.stem.rsplit("-", 1)
@@ -189,7 +192,7 @@ def _in_range(version: str, requires: str | None) -> bool:
 
 
 # -- load --------------------------------------------------------------------------------------------------------------
-_SPECS = {name: tuple(inspect.signature(f).parameters) for name, f in vars(hookspecs).items()
+_SPECS = {name: f.__code__.co_varnames[:f.__code__.co_argcount] for name, f in vars(hookspecs).items()
           if getattr(f, "kernel_spec", None) is not None}
 """Hook name -> its argument names."""
 _GATES = frozenset(snake(name) for name, event in EVENTS.items() if event.gate)
