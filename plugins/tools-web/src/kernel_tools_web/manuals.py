@@ -1,5 +1,8 @@
 """The manuals of the tools: when to use them, when not, their limits. They stand in the system prompt."""
 
+PAGE_CHARS = 100_000
+"""Of a page that much is read, in characters of Markdown."""
+
 FETCH = """\
 Fetches a URL; a small model reads the page and answers `prompt`. You get its answer, not the page.
 - Ask in `prompt` for exactly what you need. For another question about the same page call again: pages are kept for 15 minutes.

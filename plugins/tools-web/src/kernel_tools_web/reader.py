@@ -7,8 +7,8 @@ from secrets import token_hex
 from kernel import History, ModelInfo, Session, ToolError, text_block
 from kernel_tools_web import side
 from kernel_tools_web.cache import Page
+from kernel_tools_web.manuals import PAGE_CHARS
 
-PAGE_CHARS = 100_000
 ANSWER_TOKENS = 4_096
 _CHARS_PER_TOKEN = 3
 _RESERVE = 2_000
