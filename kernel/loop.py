@@ -256,7 +256,10 @@ async def _stop_hooks(session: Session, turn: Turn) -> bool:
         return False
     turn.stop_blocks += 1
     turn.clear()
-    feedback = [f"Stop hook feedback: {session.cap(merged.block_reason)}"] if merged.blocked else []
-    feedback += [f"Stop hook feedback: {session.cap(t.text)}" for t in merged.contexts]
+    feedback = [f"Stop hook feedback: {session.cap(t.text)}" for t in merged.contexts]
+    if feedback:  # the person sees it too, as feedback and not as an error
+        session.notice("\n".join(feedback), level="info")
+    if merged.blocked:
+        feedback.insert(0, f"Stop hook feedback: {session.cap(merged.block_reason)}")
     _nudge(session, "\n".join(feedback))
     return True
