@@ -16,7 +16,7 @@ from kernel.testing import text
 
 from .case_driver import MissingPlugin, Play
 from .case_hosts import Judge, callback
-from .case_words import bash, prompt, read_call
+from .case_words import bash, one_call, prompt, read_call
 
 
 # -- evaluating models, bridges, programs ------------------------------------------------------------------------------
@@ -148,6 +148,89 @@ def _says(words: str) -> Any:
     return drive
 
 
+# -- what changes on disk ----------------------------------------------------------------------------------------------
+def _watching(play: Play, *files: str) -> None:
+    """Look often, at files that are there when the session starts."""
+    for file in files:
+        (play.world.cwd / file).parent.mkdir(parents=True, exist_ok=True)
+        (play.world.cwd / file).write_text("before")
+    own = {scope: dict(values) for scope, values in play.given.get("settings", {}).items()}
+    path = play.world.config / "settings.json"
+    found = json.loads(path.read_text()) if path.exists() else own.get("user", {})
+    path.write_text(json.dumps({**found, "kernel": {"hooks": {"watchSeconds": 0.02}}}))
+
+
+async def _until(what: Any) -> None:
+    with anyio.fail_after(10):
+        while not what():  # noqa: ASYNC110
+            await anyio.sleep(0.02)
+
+
+async def _looked_again(play: Play) -> None:
+    """A whole round of the watcher, so that nothing is left to be seen."""
+    await play.session.plugin_state[STATE].watcher.look()
+
+
+async def _edited(play: Play) -> None:
+    _watching(play)
+    play.open([])
+    await one_call(play, bash("ls"))
+    before = play.session.settings
+    play.world.settings(hooks=play.world.hooks("PreToolUse", play.world.handler("a", exit=2, stderr="no"), matcher="Bash"))
+    await _until(lambda: play.session.settings is not before)
+    await one_call(play, bash("ls"))
+    assert len(play.tools["Bash"].inputs) == 1 and play.world.ran() == ["a"]
+
+
+async def _config_change(play: Play) -> None:
+    """Another process adds an allow rule; only a change of managed settings counts although the hook refuses it."""
+    _watching(play)
+    policy = "policy" in play.id
+    path = play.world.managed / "managed-settings.json" if policy else play.world.cwd / ".claude" / "settings.json"
+    if policy:
+        path.write_text(json.dumps({"permissions": {"allow": ["Bash(date)"]}}))
+    play.options |= {"allowed_tools": ["Read"], "permission_mode": "default"}
+    play.open([])
+    await one_call(play, read_call())
+    path.write_text(json.dumps({**json.loads(path.read_text()), "permissions": {"allow": ["Bash(touch *)"]}}))
+    await _until(lambda: play.world.ran())
+    await _looked_again(play)
+    await one_call(play, bash("touch a"))
+    assert bool(play.tools["Bash"].inputs) is policy and play.world.ran() == ["a"]
+
+
+async def _cd_watches(play: Play) -> None:
+    _watching(play, "src/.envrc")
+    play.real = ["tools-shell"]
+    await one_call(play, bash("cd src"))
+    (play.world.cwd / "src/.envrc").write_text("after it")
+    await _until(lambda: "f" in play.world.ran())
+    await _looked_again(play)
+    (changed,), (moved,) = play.world.inputs("f"), play.world.inputs("c")
+    assert (moved["old_cwd"], moved["new_cwd"]) == (str(play.world.cwd), str(play.world.cwd / "src"))
+    assert (changed["file_path"], changed["event"]) == (str(play.world.cwd / "src/.envrc"), "change")
+
+
+async def _literal_names(play: Play) -> None:
+    _watching(play, ".env", ".envrc", "sub/.env")
+    play.open([])
+    await play.session.start()
+    (play.world.cwd / ".env").write_text("after it")
+    await _until(lambda: len(play.world.ran()) == 1)
+    (play.world.cwd / "sub/.env").write_text("after it")
+    (play.world.cwd / ".envrc").unlink()
+    await _until(lambda: len(play.world.ran()) == 2)
+    await _looked_again(play)
+    assert [i["event"] for i in play.world.inputs("a")] == ["change", "unlink"]
+
+
+async def _any_writer(play: Play) -> None:
+    _watching(play, "data.csv")
+    play.real = ["tools-shell"]
+    await Play.drive(play)
+    await _until(lambda: "f" in play.world.ran())
+
+
 # -- tasks and teammates -----------------------------------------------------------------------------------------------
 async def _with_tasks(play: Play) -> None:
     _needs("kernel_tools_tasks")
@@ -201,6 +284,9 @@ PLAYED = {
     "display-failure-shows-original": _says("hi there"),
     "task-created-block": _with_tasks, "task-created-continue-false-ignored": _with_tasks, "task-completed-exit-2": _with_tasks,
     "task-completed-by-teammate-stop-continue-false": _teammate,
+    "config-edit-picked-up-live": _edited, "config-change-block": _config_change,
+    "config-change-policy-cannot-be-blocked": _config_change, "cwd-changed-watch-paths": _cd_watches,
+    "file-changed-literal-names": _literal_names, "file-changed-by-any-writer": _any_writer,
     "perm-exit-plan-mode-approved-by-permission-request": _leave_plan_mode,
 }
 

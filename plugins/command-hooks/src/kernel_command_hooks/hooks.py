@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kernel import Answer, Event, Session
     from kernel_command_hooks.handlers import Handler
     from kernel_command_hooks.running import Running
+    from kernel_command_hooks.watch import Watcher
 
 STATE = "command-hooks"
 
@@ -44,6 +45,9 @@ class Hooks:
         self.session = session
         self.handlers: dict[str, list[Handler]] = {}
         self._running: Running | None = None
+        self._watcher: Watcher | None = None
+        # A session that lives longer than one prompt takes up edited settings (settings contract, 2).
+        self._follows = not session.options.print_mode or session.options.input_format == "stream-json"
         self._stamp: tuple[Any, ...] = ()
         self._told: set[str] = set()
         self.spent: set[tuple[str, str, bytes]] = set()
@@ -52,6 +56,10 @@ class Hooks:
     def answer(self, event: Event) -> Answers:
         self._refresh()
         name = type(event).__name__
+        if name == "SessionStart" and self._follows:
+            self.watcher.aim(settings=True)
+        elif name == "SessionEnd" and self._watcher is not None and event.match_value not in ("clear", "resume"):
+            self._watcher.stop()
         handlers = self.handlers.get(name)
         chosen = self._choose(handlers, event) if handlers else None
         if not chosen and self._running is None:
@@ -66,6 +74,15 @@ class Hooks:
 
             self._running = Running(self)
         return self._running
+
+    @property
+    def watcher(self) -> Watcher:
+        """What watches files; made when there is something to watch."""
+        if self._watcher is None:
+            from kernel_command_hooks.watch import Watcher
+
+            self._watcher = Watcher(self)
+        return self._watcher
 
     def tell(self, text: str, guard: bool = True) -> None:
         """Announce something about the configuration, once."""
@@ -82,14 +99,18 @@ class Hooks:
             return
         self._stamp = stamp
         self.handlers = {}
-        if not _has_sources(session):
-            return
+        if _has_sources(session):
+            self._read()
+        if self._watcher is not None or "FileChanged" in self.handlers:
+            self.watcher.aim(settings=False)
+
+    def _read(self) -> None:
         from kernel_command_hooks import config
 
-        table = config.read(session)
+        table = config.read(self.session)
         self.handlers = table.handlers
         for text in table.remarks:
-            session.debug(f"command-hooks: {text}")
+            self.session.debug(f"command-hooks: {text}")
         for problem in table.problems:
             self.tell(problem.text, problem.guard)
         if self.handlers:

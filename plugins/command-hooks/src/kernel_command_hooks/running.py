@@ -103,6 +103,9 @@ class Running:
         readings = await _side_by_side([self._one(h, event, payload, budget=budget) for h in waited])
         _yield_to_refusals(readings)
         answers = [a for handler, reading in zip(waited, readings, strict=True) if (a := self._take(handler, event, reading))]
+        paths = [p for a in answers if (p := getattr(a, "watch_paths", None)) is not None]
+        if paths:  # of several handlers, all of them (12.2); together they replace the list before
+            self.hooks.watcher.ask(sorted({path for some in paths for path in some}))
         if facts.output == "worktree":  # the first configured one counts, whoever ended last (12.2)
             for place, found in enumerate(answers):
                 found.rank = -place
