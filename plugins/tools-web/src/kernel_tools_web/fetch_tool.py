@@ -51,8 +51,10 @@ class WebFetch(Tool):
             raise ToolError("invalid_arguments", f"url: expected a plain https:// URL; {error}") from None
 
     async def call(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
+        from kernel_tools_web.client import Client
         from kernel_tools_web.fetch import fetch  # nothing of it is needed before the first call
 
+        self._client = self._client or Client()  # it keeps the certificates, which take a while to load
         return await fetch(self._client, input, context)
 
     def from_structured(self, structured: Any) -> str:
