@@ -206,15 +206,28 @@ class Harness:
 
         :raises UsageError: they do and it cannot work; nothing runs unconfined by accident.
         """
-        if self.settings.get("sandbox.enabled") is not True:
+        if not self._asks_for_sandbox():
             return None
-        name = str(self.settings.own("kernel.sandbox") or "bubblewrap")
+        chosen = self.settings.own("kernel.sandbox")  # a name, or an object with one
+        name = str((chosen.get("name") if isinstance(chosen, dict) else chosen) or "bubblewrap")
         factory = self.one("sandboxes", name)
         if factory is None:
             raise UsageError(f"sandbox.enabled is set, but no plugin provides the sandbox {name!r}",
                              hint=self._why_missing("sandboxes", name))
         sandbox: Sandbox = factory.open(session)
         return sandbox
+
+    def _asks_for_sandbox(self) -> bool:
+        """Any scope may ask for it; an untrusted project cannot switch off what a person asked for.
+
+        :raises UsageError: the value is no Boolean.
+        """
+        for layer, value in self.settings.by_layer("sandbox.enabled"):
+            if not isinstance(value, bool):
+                raise UsageError("must be true or false", context=f"{layer.path}, sandbox.enabled")
+            if value or self.settings.trusted or layer.scope not in ("project", "local"):
+                return value
+        return False
 
     # -- diagnostics ---------------------------------------------------------------------------------------------------------
     def announce(self, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -16,10 +17,13 @@ class Sandbox(Protocol):
     def confines(self, input: dict[str, Any]) -> bool:
         """Whether a Bash call with that input would run confined. Excluded commands and allowed escapes do not."""
 
-    def wrap(self, argv: list[str], *, cwd: str, purpose: Purpose, input: dict[str, Any] | None = None) -> list[str]:
+    def wrap(self, argv: list[str], *, cwd: str, purpose: Purpose, input: dict[str, Any] | None = None,
+             writable: Sequence[str] = ()) -> list[str]:
         """The command line that runs ``argv`` confined; ``argv`` itself where this process is not to be confined.
 
         :param input: the Bash call's input; ``None`` for a hook.
+        :param writable: existing files and folders of the caller that the process has to write, wherever they lie.
+        :raises ToolError: the boundaries cannot be put into force, and the process must not run.
         """
 
     def close(self) -> None:
