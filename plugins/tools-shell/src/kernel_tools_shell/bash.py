@@ -87,7 +87,7 @@ class Bash(Tool):
         await shell.prepare()
         start = place.before(context.session, context.cwd)
         try:
-            started = shell.start(input["command"], start.cwd)
+            started = shell.start(input["command"], start.cwd, input)
         except OSError as error:
             raise ToolError("spawn_failed", f"The command could not be started in {start.cwd}: {error.strerror or error}. "
                                             f"The shell is {shell.path}.") from error

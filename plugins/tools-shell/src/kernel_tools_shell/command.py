@@ -34,15 +34,17 @@ class Command:
     :param argv: program and arguments.
     :param mark: unique; found again in the environment of everything that the command starts.
     :param seconds: the command is killed after that time; ``None``: never.
+    :param confined: the process is a sandbox around the command and takes it along when it ends, so TERM is not for it.
     :raises OSError: it cannot be started.
     """
 
     def __init__(self, argv: list[str], *, cwd: str, env: Mapping[str, str], sink: Sink, mark: str,
-                 seconds: float | None = None) -> None:
+                 seconds: float | None = None, confined: bool = False) -> None:
         import subprocess
 
         self.sink = sink
         self.mark = mark
+        self._confined = confined and HAS_PROC
         self.began = time.monotonic()
         self.exit_code: int | None = None
         self.cut: Literal["output", "time"] | None = None
@@ -92,13 +94,15 @@ class Command:
         Until the shell was waited for its group cannot be anybody else's.
         """
         running, alive = self._process.returncode is None, 0
-        if running or not HAS_PROC:
+        spared = self.pid if self._confined and number == signal.SIGTERM else None
+        if (running or not HAS_PROC) and not spared:
             try:
                 os.killpg(self.pid, number)
                 alive = 1
             except (ProcessLookupError, PermissionError):
                 pass
-        return send(members(self.mark, self.pid if running else None), number) if HAS_PROC else alive
+        found = (pid for pid in members(self.mark, self.pid if running else None) if pid != spared)
+        return send(found, number) + bool(spared and running) if HAS_PROC else alive
 
     # -- the thread --------------------------------------------------------------------------------------------------
     def _read(self, output: int) -> None:

@@ -8,7 +8,7 @@ import weakref
 from functools import cached_property
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kernel_tools_shell import script
 from kernel_tools_shell.command import Command
@@ -24,6 +24,7 @@ GRACE_S = 5.0
 """Seconds that background commands have after the last result (headless contract, section 9)."""
 SUBAGENT_S = 3600.0
 """Seconds that a background command of a subagent may last; ``CLAUDE_SUBAGENT_BG_SHELL_MAX_MS``."""
+_LONGEST_PATH = 8192  # bytes; the system's own limit is 4096
 
 
 class Shell:
@@ -84,10 +85,12 @@ class Shell:
             elif target.exists():
                 self._snapshot = target
 
-    def start(self, text: str, cwd: str) -> Started:
-        """Start a command.
+    def start(self, text: str, cwd: str, input: dict[str, Any] | None = None) -> Started:
+        """Start a command, confined where the session has a sandbox that says so.
 
+        :param input: the call's whole input, for the sandbox.
         :raises OSError: it cannot be started.
+        :raises ToolError: it cannot be confined.
         """
         self._count += 1
         id = f"b{self.session.clock.new_id().replace('-', '')[-8:]}"
@@ -95,8 +98,13 @@ class Shell:
         sources: list[str | Path] = [self._snapshot] if self._snapshot else []
         argv = script.build(self.path, text, cwd_file=cwd_file,
                             sources=[*sources, *script.env_file(self.session.environment)])
+        plain = argv
+        if self.session.sandbox is not None:
+            cwd_file.touch(0o600)  # a confined command cannot make it, only write it
+            argv = self.session.sandbox.wrap(argv, cwd=cwd, purpose="tool", input=input or {"command": text},
+                                             writable=[str(cwd_file)])
         command = Command(argv, cwd=cwd, env=self._environment(), sink=Sink(self.folder / f"{id}.output"),
-                          mark=f"{self.mark}{self._count}", seconds=self._life())
+                          mark=f"{self.mark}{self._count}", seconds=self._life(), confined=argv is not plain)
         self.running.add(command)
         return Started(self, id, command, text, cwd_file)
 
@@ -148,7 +156,8 @@ class Started:
     def ended_in(self) -> str | None:
         """The resolved directory in which it ended, if it told."""
         try:
-            return self._cwd_file.read_text("utf-8", "surrogateescape").rstrip("\n") or None
+            with self._cwd_file.open("rb") as file:  # what a command wrote may be of any size
+                return os.fsdecode(file.read(_LONGEST_PATH)).rstrip("\n") or None
         except OSError:
             return None
 
