@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kernel import Event
+from kernel import Event, ToolError
 from kernel_command_hooks.answer import Ran
 from kernel_command_hooks.facts import FACTS
 from kernel_command_hooks.handlers import Command, Handler
@@ -67,8 +67,9 @@ async def run(call: Call) -> Ran:
     places = _places(call)
     try:
         command = _exec_form(spec, call, places) if spec.args is not None else _shell_form(spec, call, places)
-        child = Child(command, payload=call.payload, cwd=working_directory(call), env=environment(call, places))
-    except CannotRun as error:
+        where, env = working_directory(call), environment(call, places)
+        child = Child(_confined(command, call, where, env), payload=call.payload, cwd=where, env=env)
+    except (CannotRun, ToolError) as error:
         return Ran(code=None, error=str(error), unusable=True)
     except (OSError, ValueError) as error:  # ValueError: a null byte in an argument
         reason = getattr(error, "strerror", None) or str(error)
@@ -80,6 +81,15 @@ async def run(call: Call) -> Ran:
         return Ran(code=None, timed_out=True, timeout=call.timeout)
     code = ended.code if ended.code is None or ended.code >= 0 else 128 - ended.code
     return Ran(code=code, stdout=decode(ended.stdout), stderr=decode(ended.stderr), cut=ended.cut)
+
+
+def _confined(command: list[str], call: Call, where: str, env: dict[str, str]) -> list[str]:
+    """Inside the session's sandbox, if that one confines hooks; by the contract they run with the user's rights."""
+    sandbox = call.session.sandbox
+    if sandbox is None:
+        return command
+    theirs = [path for name in ("CLAUDE_ENV_FILE", "CLAUDE_PLUGIN_DATA") if (path := env.get(name)) and os.path.exists(path)]
+    return sandbox.wrap(command, cwd=where, purpose="hook", writable=theirs)
 
 
 def decode(data: bytes) -> str:
