@@ -1,0 +1,243 @@
+"""The sandbox of one session: which calls it confines, and the command line that does it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import weakref
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from tempfile import mkdtemp
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal
+
+from kernel import KernelError, ToolError, config_dir
+from kernel_sandbox import excluded, inner, seccomp, wishes
+from kernel_sandbox.patterns import Finder
+from kernel_sandbox.protected import Protection, protect
+from kernel_sandbox.view import Plan, TooMany, View, under
+
+if TYPE_CHECKING:
+    from kernel import Session
+    from kernel_sandbox.proxy import Proxy
+    from kernel_sandbox.wishes import Wishes
+
+_OPEN_FILTER = 'exec 9<"$0"; exec "$@"'
+"""bubblewrap takes its filter from a descriptor; a shell opens it and becomes bubblewrap."""
+_NEEDED = ("/bin", "/dev", "/etc", "/lib", "/proc", "/usr")
+
+
+class Confinement:
+    """Opened by the factory.
+
+    :param form: what ``factory.probe`` found to work.
+    """
+
+    def __init__(self, session: Session, asked: Wishes, program: str, form: list[str]) -> None:
+        self.session = session
+        self.program = program
+        self.form = form
+        self.added: list[str] = []
+        self.folder = _private_folder()
+        self._proxy: list[Proxy] = []
+        self._protection: Protection | None = None
+        self._last_resort = weakref.finalize(self, _tidy, self.folder, self._proxy)
+        self.tmp = str(self.folder / "tmp")
+        os.mkdir(self.tmp, 0o700)
+        self.mask = str(self.folder / "mask")
+        os.close(os.open(self.mask, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o000))
+        self.filter = str(self.folder / "filter")
+        Path(self.filter).write_bytes(seccomp.program() or b"")
+        self._looking = Lock()
+        self._seen: tuple[object, str, int] = (session.settings.layers, session.project_root, 0)
+        self._asked = asked
+        self._finders = _Finders(asked)
+        self._check_start()
+
+    # -- the protocol --------------------------------------------------------------------------------------------------
+    def confines(self, input: dict[str, Any]) -> bool:
+        asked = self.asked()
+        if input.get("dangerouslyDisableSandbox") is True and asked.escape:
+            return False
+        return not excluded.covers(asked.excluded, input, self.session.policy.matches)
+
+    def wrap(self, argv: list[str], *, cwd: str, purpose: Literal["tool", "hook"], input: dict[str, Any] | None = None,
+             writable: Sequence[str] = ()) -> list[str]:
+        """:raises ToolError: the boundaries cannot be put into force; the command must not run."""
+        asked = self.asked(cwd)
+        if purpose == "hook":
+            if not asked.hooks:
+                return argv
+        elif not self.confines(input or {}):
+            return argv
+        with self._looking:
+            view = self._view(asked, writable)
+        try:
+            mounts = view.mounts(self.mask)
+        except TooMany:
+            raise ToolError("sandbox_failed", "The command was not run: the sandbox would need too many mounts. The person has "
+                                              "to use fewer or narrower deny rules and sandbox.filesystem paths.") from None
+        command = [self.program, *self.form, *mounts, "--setenv", "TMPDIR", self.tmp, "--setenv", "TMPPREFIX", f"{self.tmp}/zsh"]
+        for name in asked.hide:
+            command += ["--unsetenv", name]
+        command += self._network_variables(asked)
+        if asked.domains.allowed:
+            return [*command, "--chdir", cwd, "--", *self._inner(asked, view), *argv]
+        if asked.unix_sockets:
+            return [*command, "--chdir", cwd, "--", *argv]
+        return ["/bin/sh", "-c", _OPEN_FILTER, self.filter, *command, "--seccomp", "9", "--chdir", cwd, "--", *argv]
+
+    def look(self) -> None:
+        """Search for what patterns mean. The first search of a large workspace takes long; ``wrap`` then is quick."""
+        with self._looking:
+            self._view(self._asked, ())
+
+    def close(self) -> None:
+        if self._protection is not None:
+            self._protection.release()
+        self._last_resort()
+
+    # -- what is asked for ---------------------------------------------------------------------------------------------
+    def asked(self, cwd: str | None = None) -> Wishes:
+        """What settings and rules ask for now; what was asked before where the new cannot be read."""
+        layers = self.session.settings.layers
+        cwd = cwd or self._seen[1]
+        seen = (layers, cwd, len(self.added))
+        if layers is not self._seen[0] or seen[1:] != self._seen[1:]:
+            self._seen = seen
+            try:
+                self._asked = wishes.read(self.session, self.added, cwd=cwd)
+            except KernelError as error:
+                self.session.notice(f"sandbox: {error}; the boundaries stay as they were", guard=True)
+            else:
+                self._finders = _Finders(self._asked)
+        return self._asked
+
+    def add_directory(self, path: str) -> None:
+        """A working directory was added to the session."""
+        if path in self.added:
+            return
+        self.added.append(path)
+        if self._protection is not None:
+            self._protection.add(protect(_existing([path]), [], []))
+
+    @property
+    def hides(self) -> bool:
+        """Whether some file may be unreadable that would be readable outside."""
+        asked = self._asked
+        return bool(asked.no_read or asked.sealed)
+
+    @property
+    def refusals(self) -> int:
+        """How many connections were refused so far."""
+        return self._proxy[0].refusals if self._proxy else 0
+
+    def refused_since(self, count: int) -> list[str]:
+        """Hosts that were refused since ``refusals`` had that value."""
+        new = self.refusals - count
+        return list(dict.fromkeys(list(self._proxy[0].refused)[-new:])) if new > 0 else []
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+    def protection(self) -> Protection:
+        """What stays read-only in writable places; found once, before anything runs that could change the answer."""
+        if self._protection is None:
+            asked = self._asked
+            work = _existing(asked.work)
+            self._protection = protect(work, _existing(asked.write), [str(self.session.settings.config_dir), str(config_dir())])
+        return self._protection
+
+    def work(self) -> list[str]:
+        return _existing(self._asked.work)
+
+    def _check_start(self) -> None:
+        """:raises UsageError: nothing could run in the directory that the session starts in."""
+        from kernel import UsageError
+
+        start = os.path.realpath(self.session.project_root)
+        if self._view(self._asked, (), protect_files=False).kind(start) == "hidden":
+            self.close()
+            raise UsageError("a denied read covers the working directory itself, so no command can run in it", context="sandbox",
+                             hint="narrow the rule, or name the directory in sandbox.filesystem.allowRead")
+
+    def _view(self, asked: Wishes, writable: Sequence[str], *, protect_files: bool = True) -> View:
+        free = [self.tmp, *writable]
+        kept = [str(self.folder), *map(os.path.dirname, writable)]
+        if env_file := self.session.environment.get("CLAUDE_ENV_FILE"):
+            kept.append(env_file)  # runs before every command, also before those that are not confined
+        if asked.everything:
+            return View(Plan(writable=["/"], free=_existing(free), kept=_existing(kept)))
+        found = self.protection() if protect_files else Protection()
+        for pattern in self._finders.cut():
+            self.session.harness.announce(f"sandbox: below {pattern.anchor} there are too many folders to search, so {pattern} "
+                                          "is not enforced everywhere for commands; name a folder in it")
+        work = _existing(asked.work)
+        needed = [*work, str(self.folder), *_NEEDED]
+        denied, hidden, sealed = (_existing(p for p in finder.find() if not _trips(p, needed)) for finder in (
+            self._finders.denied, self._finders.hidden, self._finders.sealed))
+        return View(Plan(
+            writable=[*work, *_existing(asked.write), *_existing(found.repositories)], free=_existing([*free, *found.free]),
+            kept=_existing([*kept, *found.kept]), denied=denied, hidden=hidden, sealed=sealed,
+            shown=[str(self.folder), *_existing(asked.show)], pinned=_existing(found.repositories)))
+
+    # -- network -------------------------------------------------------------------------------------------------------
+    def _network_variables(self, asked: Wishes) -> list[str]:
+        if not asked.domains.allowed:
+            return []
+        proxy = f"http://127.0.0.1:{inner.PORT}"
+        direct = "" if asked.domains.local else "localhost,127.0.0.1,::1"
+        pairs = [("HTTP_PROXY", proxy), ("HTTPS_PROXY", proxy), ("ALL_PROXY", proxy), ("NO_PROXY", direct)]
+        return [word for name, value in pairs for form in (name, name.lower()) for word in ("--setenv", form, value)]
+
+    def _inner(self, asked: Wishes, view: View) -> list[str]:
+        """What runs inside first; it comes from our own folder, since the plugin's may be hidden."""
+        program = self.folder / "inner.py"
+        try:
+            if not self._proxy:
+                from kernel_sandbox.proxy import Proxy
+
+                shutil.copyfile(inner.__file__, program)
+                self._proxy.append(Proxy(self.folder, lambda: self._asked.domains))
+        except OSError as error:
+            raise ToolError("sandbox_failed", "The command was not run: the sandbox's proxy cannot be started: "
+                                              f"{error.strerror or error}") from error
+        python = next((p for p in (sys.executable, "/usr/bin/python3") if p and os.access(p, os.X_OK)
+                       and all(view.kind(os.path.realpath(part)) != "hidden" for part in (p, sys.base_prefix))), None)
+        if python is None:
+            raise ToolError("sandbox_failed", "The command was not run: the sandbox hides the Python that its proxy needs. The "
+                                              f"person can name {sys.base_prefix} in sandbox.filesystem.allowRead.")
+        return [python, "-I", "-S", str(program), str(self.folder), "-" if asked.unix_sockets else self.filter, "--"]
+
+
+class _Finders:
+    """The files that the patterns mean; found anew for every command."""
+
+    def __init__(self, asked: Wishes) -> None:
+        self.denied = Finder((*asked.no_write, *asked.fixed))
+        self.hidden = Finder(asked.no_read)
+        self.sealed = Finder(asked.sealed)
+
+    def cut(self) -> list[Any]:
+        return [pattern for finder in (self.denied, self.hidden, self.sealed) for pattern in finder.cut]
+
+
+def _trips(path: str, needed: list[str]) -> bool:
+    """Whether the path is a link to something that every command needs: named like a denied file, it would stop them all."""
+    return os.path.islink(path) and any(under(n, real) for n in needed for real in [os.path.realpath(path)])
+
+
+def _existing(paths: Iterable[str]) -> list[str]:
+    """Resolved, without what is not there."""
+    return list(dict.fromkeys(real for p in paths if os.path.lexists(p) and os.path.lexists(real := os.path.realpath(p))))
+
+
+def _private_folder() -> Path:
+    """A folder of our own. Resolved, because mounts are."""
+    given = os.environ.get("CLAUDE_CODE_TMPDIR")
+    return Path(os.path.realpath(mkdtemp(prefix="kernel-sandbox-", dir=given if given and os.path.isdir(given) else None)))
+
+
+def _tidy(folder: Path, proxy: list[Proxy]) -> None:
+    for running in proxy:
+        running.close()
+    shutil.rmtree(folder, ignore_errors=True)
