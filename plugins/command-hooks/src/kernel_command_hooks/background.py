@@ -42,6 +42,11 @@ class Background:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._session.notice(f"command-hooks: a handler in the background failed: {type(error).__name__}: {error}")
 
+    async def settle(self) -> None:
+        """Wait until nothing runs any more."""
+        while tasks := self._killed | self._finished:
+            await asyncio.wait(tasks)
+
     async def close(self, patience: float) -> None:
         """The session is over: end ``async`` handlers; handlers of events that wait for none get ``patience`` seconds."""
         for task in self._killed:

@@ -26,7 +26,7 @@ Hooks run as long as their entry stands in the list. ``skill``: ``once`` counts.
 CALLBACKS = "hooks.callbacks"
 """Where callbacks of the embedding program stand, see ``callbacks.py``."""
 
-Answers = Awaitable["list[Answer]"] | list["Answer"] | None
+Answers = Awaitable["list[Answer] | None"] | list["Answer"] | None
 
 
 def answer(event: Event, session: Session) -> Answers:
@@ -52,9 +52,13 @@ class Hooks:
         self._told: set[str] = set()
         self.spent: set[tuple[str, str, bytes]] = set()
         """Handlers that were to run once and did."""
+        if session.harness.debug_sink is not None or session.settings.get("kernel.hooks.trace"):
+            from kernel_command_hooks import trace
+
+            trace.start(self)
 
     def answer(self, event: Event) -> Answers:
-        self._refresh()
+        self.refresh()
         name = type(event).__name__
         if name == "SessionStart" and self._follows:
             self.watcher.aim(settings=True)
@@ -90,7 +94,7 @@ class Hooks:
             self._told.add(text)
             self.session.notice(text, guard=guard)
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
         """Read the sources again where they are others than before: settings were edited, a skill came, an agent went."""
         session = self.session
         stamp = (session.settings, session.settings.trusted, session.plugins, session.plugin_state.get(CALLBACKS),
@@ -119,7 +123,7 @@ class Hooks:
     # -- which handlers ------------------------------------------------------------------------------------------------
     def _choose(self, handlers: list[Handler], event: Event) -> list[Handler]:
         """The handlers whose matcher and rule cover the event, without duplicates, in configuration order."""
-        values = self._values(event)
+        values = self.values(event)
         seen: set[tuple[str, str, bytes]] = set()
         chosen: list[Handler] = []
         for handler in handlers:
@@ -130,7 +134,7 @@ class Hooks:
                 chosen.append(handler)
         return chosen
 
-    def _values(self, event: Event) -> tuple[str, ...]:
+    def values(self, event: Event) -> tuple[str, ...]:
         """What matchers are tested against: the match value, and the old names of a renamed tool."""
         value = event.match_value or ""
         tool = self.session.tools.get(value) if type(event).matcher == "tool_name" else None

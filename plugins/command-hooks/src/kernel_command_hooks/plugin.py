@@ -19,8 +19,8 @@ def register_commands(register: Registry[Command]) -> None:
     register(HooksCommand())
 
 
-def _implementation(name: str) -> Callable[[Event, Session], Awaitable[list[Answer]] | list[Answer] | None]:
-    def run_handlers(event: Event, session: Session) -> Awaitable[list[Answer]] | list[Answer] | None:
+def _implementation(name: str) -> Callable[[Event, Session], Awaitable[list[Answer] | None] | list[Answer] | None]:
+    def run_handlers(event: Event, session: Session) -> Awaitable[list[Answer] | None] | list[Answer] | None:
         from kernel_command_hooks.hooks import answer
 
         return answer(event, session)

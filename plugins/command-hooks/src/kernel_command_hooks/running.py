@@ -85,8 +85,9 @@ class Running:
         return self._run(event, encode(event), chosen, woken)  # encoded now: nobody's later change reaches a handler
 
     async def _run(self, event: Event, payload: bytes, chosen: list[Handler], woken: Answer | None = None,
-                   budget: float | None = None) -> list[Answer]:
-        """Start all at once; answers come back in configuration order, ranked in the order in which they ended."""
+                   budget: float | None = None) -> list[Answer] | None:
+        """Start all at once; answers come back in configuration order, ranked in the order in which they ended. ``None``, not an
+        empty list, where nobody answers: the kernel counts the time of an answer that is none."""
         facts = FACTS[event.event_name]
         waited: list[Handler] = []
         for handler in chosen:
@@ -109,7 +110,7 @@ class Running:
         if facts.output == "worktree":  # the first configured one counts, whoever ended last (12.2)
             for place, found in enumerate(answers):
                 found.rank = -place
-        return [woken, *answers] if woken is not None else answers
+        return ([woken, *answers] if woken is not None else answers) or None
 
     def _is_async(self, handler: Handler, event: Event) -> bool:
         if not isinstance(handler.spec, Command) or handler.broken:
@@ -213,11 +214,11 @@ class Running:
             self.session.debug(f"{event.hook_name} {handler.label}: {how}\nstdout: {ran.stdout}\nstderr: {ran.stderr}")
 
     # -- the end -------------------------------------------------------------------------------------------------------
-    async def _end(self, event: Event, chosen: list[Handler]) -> list[Answer]:
+    async def _end(self, event: Event, chosen: list[Handler]) -> list[Answer] | None:
         """SessionEnd: its handlers share one budget; what runs in the background ends with a session that is over."""
         budget = self.end_budget()
         began = asyncio.get_running_loop().time()
-        answers = await self._run(event, encode(event), chosen, budget=budget) if chosen else []
+        answers = await self._run(event, encode(event), chosen, budget=budget) if chosen else None
         if event.match_value not in ("clear", "resume"):
             left = budget - (asyncio.get_running_loop().time() - began)
             await self.background.close(max(left, 0.0))

@@ -35,17 +35,23 @@ class Marks:
         """Look at these from now on. How a file looks when it is first named is what later looks are compared with."""
         self._seen = {path: self._seen[path] if path in self._seen else mark(path) for path in paths}
 
-    def changes(self) -> list[tuple[str, What]]:
+    def changes(self, now: dict[str, Mark | None]) -> list[tuple[str, What]]:
+        """What is different from before. Paths that nobody wants any more are passed over."""
         found: list[tuple[str, What]] = []
-        for path, before in self._seen.items():
-            now = mark(path)
-            if now != before:
-                self._seen[path] = now
-                found.append((path, "add" if before is None else "unlink" if now is None else "change"))
+        for path, after in now.items():
+            before = self._seen.get(path, after)
+            if after != before:
+                self._seen[path] = after
+                found.append((path, "add" if before is None else "unlink" if after is None else "change"))
         return found
 
-    def __len__(self) -> int:
-        return len(self._seen)
+    @property
+    def paths(self) -> list[str]:
+        return list(self._seen)
+
+
+def look_at(paths: list[str]) -> dict[str, Mark | None]:
+    return {path: mark(path) for path in paths}
 
 
 def mark(path: str) -> Mark | None:
@@ -67,6 +73,7 @@ class Watcher:
         self._files = Marks()
         self._live: LiveSettings | None = None
         self._task: asyncio.Task[None] | None = None
+        self._looking = asyncio.Lock()
         given = self._session.settings.get("kernel.hooks.watchSeconds")
         usable = isinstance(given, int | float) and not isinstance(given, bool) and given > 0
         self.seconds = max(float(given), 0.02) if usable else SECONDS
@@ -96,7 +103,7 @@ class Watcher:
         names = {name for handler in handlers for name in handler.matcher.text.split("|") if name}
         root = self._session.project_root
         self._files.aim([*(os.path.normpath(os.path.join(root, name)) for name in sorted(names)), *self._asked])
-        if self._task is None and (len(self._files) or self._live is not None):
+        if self._task is None and (self._files.paths or self._live is not None):
             self._task = asyncio.get_running_loop().create_task(self._watch())
 
     def stop(self) -> None:
@@ -116,8 +123,10 @@ class Watcher:
         """One round."""
         import anyio
 
-        changed = await anyio.to_thread.run_sync(self._files.changes, abandon_on_cancel=True)
-        if self._live is not None:
-            await self._live.look()
+        async with self._looking:
+            now = await anyio.to_thread.run_sync(look_at, self._files.paths, abandon_on_cancel=True)
+            changed = self._files.changes(now)
+            if self._live is not None:
+                await self._live.look()
         for path, what in changed:
             await self._session.fire(self._session.make(FileChanged, file_path=path, event=what))
