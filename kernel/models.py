@@ -32,6 +32,10 @@ class ModelInfo(Struct, frozen=True, kw_only=True):
     effort: bool = False
 
 
+MOST_TOKENS = 2**53
+"""A count above it is nonsense, and not a number in every program that reads the result."""
+
+
 class Usage(Struct, kw_only=True):
     """Token counts of one response, or of several added up (loop contract, section 12)."""
 
@@ -50,12 +54,12 @@ class Usage(Struct, kw_only=True):
         wire = wire if isinstance(wire, dict) else {}
         for name in ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"):
             value = wire.get(name)
-            if isinstance(value, int):
+            if isinstance(value, int) and 0 <= value < MOST_TOKENS:
                 setattr(self, name, value)
         for name in ("cache_creation", "server_tool_use"):
             value = wire.get(name)
             if isinstance(value, dict):
-                getattr(self, name).update({k: v for k, v in value.items() if isinstance(v, int)})
+                getattr(self, name).update({k: v for k, v in value.items() if isinstance(v, int) and 0 <= v < MOST_TOKENS})
         tier = wire.get("service_tier")
         if isinstance(tier, str):
             self.service_tier = tier

@@ -8,9 +8,15 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from kernel.errors import UsageError
+
 
 def _cwd() -> Path:
-    return Path(os.getcwd())
+    try:
+        return Path(os.getcwd())
+    except OSError as error:
+        raise UsageError(f"the working directory cannot be used: {error.strerror}",
+                         hint="change to a folder that exists") from None
 
 
 class Options(Struct, kw_only=True):

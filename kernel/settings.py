@@ -29,6 +29,9 @@ MANAGED_ONLY = frozenset((
     "strictKnownMarketplaces strictPluginOnlyCustomization wslInheritsWindowsSettings").split())
 """Keys that have no effect outside managed settings (settings contract, 6.4)."""
 
+PERMISSION_KEYS = ("allow", "ask", "deny", "additionalDirectories", "defaultMode", "disableBypassPermissionsMode",
+                   "disableAutoMode")
+
 FAIL_CLOSED = ("allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly",
                "disableCommandPluginSources")
 """Managed switches whose value counts as true when it is no Boolean (6.3)."""
@@ -37,6 +40,9 @@ NOT_FROM_PROJECT_ENV = frozenset((
     "CLAUDE_CODE_PROCESS_WRAPPER CLAUDE_CODE_SYNC_SKILLS CLAUDE_CODE_SYNC_PLUGINS CLAUDE_CODE_PLUGIN_CACHE_DIR "
     "CLAUDE_CODE_PLUGIN_SEED_DIR CLAUDE_CONFIG_DIR PATH LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT PYTHONPATH PYTHONHOME "
     "PYTHONSTARTUP NODE_OPTIONS BASH_ENV ENV DYLD_INSERT_LIBRARIES DYLD_LIBRARY_PATH").split())
+STEERING_PREFIXES = ("ANTHROPIC_", "AWS_", "GOOGLE_", "KERNEL_", "SSL_", "REQUESTS_", "CURL_", "GIT_")
+STEERING = frozenset("CLAUDE_CODE_SHELL CLAUDE_CODE_SHELL_PREFIX CLAUDE_ENV_FILE SHELL HOME IS_SANDBOX TMPDIR".split())
+"""Not taken from a project that is not trusted: a clone must not lead keys to its own server (decision D8)."""
 NEVER_FROM_FILES = frozenset(["CLAUDE_CODE_REMOTE", "CLAUDE_CODE_ACCOUNT_UUID", "CLAUDE_CODE_PROJECT_DIR_NAME"])
 
 
@@ -149,12 +155,21 @@ class Settings:
         for layer, value in reversed(self.by_layer("env")):
             if not isinstance(value, dict):
                 continue
+            theirs = layer.scope in ("project", "local")
             for name, text in value.items():
-                if name in NEVER_FROM_FILES or (layer.scope in ("project", "local") and name in NOT_FROM_PROJECT_ENV):
+                if name in NEVER_FROM_FILES or (theirs and name in NOT_FROM_PROJECT_ENV):
+                    continue
+                if theirs and not self.trusted and _steers(name):
+                    self.problems.append(Problem(layer.path, f"env.{name}", "ignored: this workspace has not been trusted"))
                     continue
                 if isinstance(text, str | int | float) and name and "=" not in name and "\0" not in f"{name}{text}":
                     merged[name] = str(text)
         return merged
+
+
+def _steers(name: str) -> bool:
+    """Whether a variable decides where keys are sent, which programs run, or what guards there are."""
+    return name.upper().startswith(STEERING_PREFIXES) or name.upper().endswith("_PROXY") or name in STEERING
 
 
 def config_dir() -> Path:
@@ -223,6 +238,7 @@ def _file(scope: Scope, path: Path, problems: list[Problem], directory: str) -> 
     if isinstance(parsed, Problem):
         problems.append(parsed)
         return None
+    problems += _twice(str(path), raw)
     data = _checked(scope, str(path), parsed, problems)
     return None if data is None else Layer(scope, str(path), data, directory)
 
@@ -233,6 +249,21 @@ def _parse(path: str, raw: bytes) -> dict[str, Any] | Problem:
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return Problem(path, "", f"is not valid JSON: {error}")
     return data if isinstance(data, dict) else Problem(path, "", f"must hold one JSON object, found {type(data).__name__}")
+
+
+def _twice(path: str, raw: bytes) -> list[Problem]:
+    """Keys that stand twice in one object: JSON readers take the last and lose the first without a word."""
+    import json
+
+    problems: list[Problem] = []
+
+    def pairs(items: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in items]
+        problems.extend(Problem(path, name, "stands twice in one object; only the last one counts")
+                        for name in dict.fromkeys(n for n in names if names.count(n) > 1))
+
+    json.loads(raw.removeprefix(b"\xef\xbb\xbf"), object_pairs_hook=pairs)
+    return problems
 
 
 def _checked(scope: Scope, path: str, data: dict[str, Any], problems: list[Problem]) -> dict[str, Any] | None:
@@ -250,6 +281,10 @@ def _checked(scope: Scope, path: str, data: dict[str, Any], problems: list[Probl
         del data["permissions"]
     elif permissions:
         data["permissions"] = permissions = dict(permissions)
+        for name in permissions:
+            meant = next((known for known in PERMISSION_KEYS if known.lower() == name.lower() and known != name), None)
+            if meant:
+                problems.append(Problem(path, f"permissions.{name}", f"has no effect; did you mean {meant!r}?"))
         for name in ("allow", "ask", "deny", "additionalDirectories"):
             value = permissions.get(name)
             if value is None:

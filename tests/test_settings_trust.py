@@ -58,3 +58,26 @@ def test_the_global_config_moves_with_the_config_dir(
     trust(own_home, project)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "conf"))
     assert not loaded(project).trusted
+
+
+@pytest.mark.parametrize("name", ["ANTHROPIC_BASE_URL", "HTTPS_PROXY", "KERNEL_PROVIDER", "CLAUDE_CODE_SHELL", "IS_SANDBOX"])
+def test_a_project_that_is_not_trusted_does_not_lead_keys_or_programs_elsewhere(
+        name: str, own_home: Path, project: Path) -> None:
+    (project / ".claude").mkdir(exist_ok=True)
+    (project / ".claude" / "settings.json").write_text(json.dumps({"env": {name: "http://elsewhere", "COLOUR": "red"}}))
+    settings = loaded(project)
+    assert settings.environment() == {"COLOUR": "red"}
+    assert any(p.field == f"env.{name}" for p in settings.problems)
+    trust(own_home, project)
+    assert loaded(project).environment()[name] == "http://elsewhere"
+
+
+@pytest.mark.parametrize(("text", "field"), [
+    ('{"permissions": {"deny": ["Bash"]}, "permissions": {"deny": []}}', "permissions"),
+    ('{"permissions": {"deny": ["Bash"], "deny": []}}', "deny"),
+    ('{"permissions": {"Deny": ["Bash"]}}', "permissions.Deny"),
+])
+def test_a_deny_list_that_gets_lost_is_announced(text: str, field: str, own_home: Path, project: Path) -> None:
+    (project / ".claude").mkdir(exist_ok=True)
+    (project / ".claude" / "settings.json").write_text(text)
+    assert field in [p.field for p in loaded(project).problems]

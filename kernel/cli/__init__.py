@@ -20,12 +20,32 @@ ALIASES = {"plugin": "plugins"}
 
 def main(args: list[str] | None = None) -> int:
     """Run the command line and return the exit code; the console script passes it on."""
+    if not _streams_are_open():
+        return 1
     try:
         code = _main(sys.argv[1:] if args is None else args)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
         return _pipe_closed()
+
+
+def _streams_are_open() -> bool:
+    """Whether stdin, stdout and stderr are there. A closed one is filled up, so that no other file gets its number."""
+    import os
+
+    closed = []
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            closed.append(os.open(os.devnull, os.O_RDWR))
+    if 2 in closed:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115  # for the life of the process
+    if 1 in closed:
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        print("Error: stdout is closed, so there is nowhere to answer", file=sys.stderr)
+    return 1 not in closed
 
 
 def _main(args: list[str]) -> int:
@@ -38,6 +58,9 @@ def _main(args: list[str]) -> int:
 
         print(help_text())
         return 0
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until somebody listens: ends the process without a traceback
     return _call(_command, args)
 
 

@@ -167,7 +167,8 @@ def _require_plugins(harness: Harness, args: list[str]) -> None:
 def _debug_log(harness: Harness) -> None:
     extra = harness.options.extra
     if "debug_file" in extra:
-        log = open(extra["debug_file"], "a", encoding="utf-8", errors="replace", buffering=1)  # noqa: SIM115  # lives as long as the run
+        number = os.open(extra["debug_file"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        log = open(number, "a", encoding="utf-8", errors="replace", buffering=1)  # noqa: SIM115  # lives as long as the run
         harness.debug_sink = lambda text: print(text, file=log)
     elif "debug" in extra:
         harness.debug_sink = lambda text: print(f"[debug] {text}", file=sys.stderr)

@@ -50,6 +50,7 @@ class Run:
         failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._watch_signals, session, tasks.cancel_scope)
+            self.writer.on_failure = tasks.cancel_scope.cancel  # nobody hears the answer: stop asking
             try:
                 await self._work(session, prompt, streaming)
             except Exception as error:  # raised below, outside the group, which would wrap it
@@ -58,6 +59,10 @@ class Run:
         await session.close()
         if failure is not None:
             raise failure
+        if self.writer.failure is not None:
+            if not isinstance(self.writer.failure, BrokenPipeError):
+                raise UsageError(f"stdout cannot be written: {self.writer.failure.strerror}")
+            return 1
         return TERMINATED if self._terminated else self.code
 
     async def _work(self, session: Session, prompt: str | None, streaming: bool) -> None:

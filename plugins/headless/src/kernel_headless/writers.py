@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
 from kernel import Output, ResultMessage, SystemMessage, encode_output
 
@@ -16,6 +17,10 @@ class Writer:
     def __init__(self, verbose: bool) -> None:
         self.verbose = verbose
         self.result: ResultMessage | None = None
+        self.failure: OSError | None = None
+        """Why stdout takes nothing any more: the reader is gone, the disk is full."""
+        self.on_failure: Callable[[], None] = lambda: None
+        """Called once, when that happens."""
 
     def take(self, message: Output) -> None:
         if isinstance(message, ResultMessage):
@@ -25,10 +30,14 @@ class Writer:
         """The run is over; write what is still held back."""
 
     def write(self, data: bytes) -> None:
-        """All bytes, whatever a pipe takes at once; a closed pipe raises ``BrokenPipeError``."""
+        """All bytes, whatever a pipe takes at once. Once stdout has failed, nothing is written any more."""
         view = memoryview(data)
-        while view:
-            view = view[os.write(1, view):]
+        while view and self.failure is None:
+            try:
+                view = view[os.write(1, view):]
+            except OSError as error:
+                self.failure = error
+                self.on_failure()
 
     def announce(self, text: str) -> None:
         """Something that a person must see, in every format."""
