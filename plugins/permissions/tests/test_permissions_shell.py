@@ -198,3 +198,23 @@ def test_scripts_are_remembered_but_not_without_end() -> None:
     for n in range(1_100):
         parser.parse(f"a {n}")
     assert len(parser._known) <= 600
+
+
+def test_the_parser_is_given_ascii_only() -> None:
+    """The grammar's C code reads beyond its tables for other characters, which ended the process now and then."""
+    given: list[bytes] = []
+
+    class Spy(Parser):
+        def _tree(self, data: bytes) -> object:
+            root = super()._tree(data)
+            given.append(root.text or b"")
+            return root
+    script = Spy().parse("echo {\U000c7e8b é 'ü'; x=漢 y")
+    assert [s.text for s in script.simples] == ["echo {\U000c7e8b é 'ü'", "x=漢 y"]
+    assert all(data.isascii() for data in given) and given
+
+
+@pytest.mark.parametrize("command", ["é=1 ls", "for é in a; do ls; done", "cat <<é\nx\né"])
+def test_letters_beyond_ascii_make_no_name(command: str) -> None:
+    """The parser sees an underscore in their place, which could begin a name; a shell takes them for something else."""
+    assert opaque(command)

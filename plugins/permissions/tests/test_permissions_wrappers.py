@@ -70,7 +70,8 @@ def test_no_wrapping_hides_a_denied_command(wrapped: str, denied: str) -> None:
 
 
 @pytest.mark.parametrize("command", [
-    "timeout 5 rm x", "sudo -u web rm x", "env -i rm x", "find . -exec rm {} +", "bash -c 'rm x'", "eval 'rm x'",
+    "timeout 5 rm x", "sudo -u web rm x", "env -i rm x", "env - rm x", "env - A=1 rm x", "env -i0S 'rm x'", "env -S'rm x'",
+    "mapfile -C 'rm x' -c 1 y", "compgen -C 'rm x'", "find . -exec rm {} +", "bash -c 'rm x'", "eval 'rm x'",
     "xargs -n1 rm", "watch 'rm x'",
     "r\\m x", "'rm' x", "r''m x", "$'r\\x6d' x", "/bin/rm x", "../bin/rm x", "{rm,x}", "rm\tx", "\\rm x", "FOO=1 rm x",
     "echo $(rm x)",
@@ -85,7 +86,9 @@ def test_spelling_is_resolved_to_a_denial(command: str) -> None:
 @pytest.mark.parametrize("command", [
     "$X rm", "x=rm; $x y", "${X}m y", "$(echo rm) y", "`echo rm` y", "r? y", "r* y", "\"$X\" y", "eval \"$X\"",
     "bash -c \"$X\"", "source $X", ". $X",
-    "exec $X", "curl x | bash", "bash", "sh -s", "trap \"$X\" EXIT", "alias x=$Y", "xargs -I{} {} x", "find . -exec {} ';'",
+    "exec $X", "curl x | bash", "bash", "sh -s", "echo 'rm x' | sudo -s", "sudo -i", "su", "su - u", "chroot /x", "unshare -r",
+    "script", "sudo -su web",
+    "bash < f", "bash <(echo rm x)", "trap \"$X\" EXIT", "alias x=$Y", "xargs -I{} {} x", "find . -exec {} ';'",
     "git -c alias.x='!rm y' x",
     "git -calias.x=push x", "test -v 'a[$(rm x)]'", "[ -v 'a[$(rm x)]' ]", "printf -v 'a[$(rm x)]' y", "read 'a[$(rm x)]'",
     "unset 'a[$(rm x)]'",

@@ -8,6 +8,7 @@ wrapping, quoting and spelling can only make a decision stricter.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from . import wrappers
 from .shell import Parser
@@ -22,6 +23,7 @@ SAFE_VARIABLES = frozenset((
     "PYTHONDONTWRITEBYTECODE GOOS GOARCH CGO_ENABLED DEBUG").split())
 _ASSIGN_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _SUBSCRIPT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[")
+_SPLITS = re.compile(r"-[A-Za-z0-9]*S|--split-string=?")
 _EVALUATES_NAMES = frozenset(("read", "printf", "unset", "test", "[", "let", "declare", "typeset", "local", "export",
                               "readonly", "mapfile", "readarray", "getopts", "wait"))
 """Builtins that run a substitution inside a subscript of a name they are given."""
@@ -154,6 +156,10 @@ class _Analysis:
             self.shell(words, simple, level)
         elif name in ("eval", "trap", "alias"):
             self.code(name, words, level)
+        elif name in wrappers.CALLBACKS:
+            for word, later in pairwise(words):
+                if word.value == "-C":
+                    self.text(later, level)
         elif name in ("source", "."):
             if any(w.literal is None for w in words[1:]):
                 self.unknown(f"{name} runs what is only known when it runs")
@@ -170,12 +176,8 @@ class _Analysis:
             self.wrapper(name, words, level)
 
     def wrapper(self, name: str, words: list[Word], level: int) -> None:
-        if name == "env" and any(w.value.startswith(("-S", "--split-string", "-vS", "-iS")) for w in words):
-            for i, word in enumerate(words[1:], 1):
-                if word.value in ("-S", "--split-string") and i + 1 < len(words):
-                    self.text(words[i + 1], level)
-                elif word.value.startswith(("-S", "--split-string=", "-vS", "-iS")):
-                    self.text(literal_word(re.sub(r"^(-[vi]?S|--split-string=)", "", word.value)), level)
+        if name == "env":
+            self.split_string(words, level)
         if name in wrappers.STRING_RUNNERS:
             for word in words[1:]:
                 if any(c in word.value for c in " \t;&|\n$`"):
@@ -186,12 +188,23 @@ class _Analysis:
         if name == "command" and len(words) > 1 and words[1].value in ("-v", "-V"):
             return
         rest = wrappers.strip_options(words, flags) if flags is not None else None
+        if wrappers.opens_shell(words, rest):
+            self.unknown(f"{name} runs a shell on what it reads")
         if rest is not None:
             self.inner(rest, name, level)
             return
         for i in range(1, len(words)):  # options of its own: every later word may be the command
             if not words[i].value.startswith("-"):
                 self.inner(words[i:], name, level)
+
+    def split_string(self, words: list[Word], level: int) -> None:
+        """``env -S 'command'``."""
+        for i, word in enumerate(words[1:], 1):
+            match = _SPLITS.match(word.value)
+            if match and match.end() < len(word.value):
+                self.text(literal_word(word.value[match.end():], quoted=True), level)
+            elif match and i + 1 < len(words):
+                self.text(words[i + 1], level)
 
     def inner(self, words: list[Word], wrapper: str, level: int) -> None:
         if wrapper in ("xargs", "find", "parallel") and words and (

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from .lexer import NAME
 from .syntax import RESERVED, Assign, Opaque, Redirect, Script, Simple, Word, literal_word
 from .tokens import WORDS, Tokens
 
@@ -137,7 +138,7 @@ class Reader(Tokens):
                 self.loops -= 1
             elif child.type in ("for", "in") or (child.type == ";" and self.operator(child)):
                 self.gap(position, child.start_byte, " \t\n" if child.type == "in" else " \t")
-            elif child.type == "variable_name" and not name:
+            elif child.type == "variable_name" and not name and NAME.fullmatch(text):
                 self.gap(position, child.start_byte)
                 name = text
             elif child.type in WORDS and name:

@@ -23,6 +23,7 @@ _SIMPLE = re.compile(r"[A-Za-z0-9_./-]+(?: +[A-Za-z0-9_./:,@%+=-]+)* *")
 _NOT_SIMPLE = frozenset((
     "if then elif else fi for while until do done case esac select function in coproc time export declare typeset local "
     "readonly unset unsetenv").split())
+_ASCII = bytes(b if b < 0x80 else ord("_") for b in range(256))
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\n")
 _COMMENT = re.compile(r"(?:^|[\s;&|()<>`])#")
@@ -81,12 +82,15 @@ class Parser:
         return read(data.decode("latin-1"), root, ascii=data.isascii())
 
     def _tree(self, data: bytes) -> Any:
+        """The tree of a command. The grammar's C code looks characters up in tables that end at 255 and crashes beyond,
+        so it gets ASCII: every other byte is part of a word to a shell, and stands as ``_``. The reader reads the real text.
+        """
         if self._parser is None:
             import tree_sitter
             import tree_sitter_bash
 
             self._parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
-        return self._parser.parse(data).root_node
+        return self._parser.parse(data.translate(_ASCII)).root_node
 
 
 def check_characters(text: str) -> None:

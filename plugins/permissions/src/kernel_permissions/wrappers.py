@@ -80,6 +80,10 @@ EXACT_ONLY = frozenset(("watch", "setsid", "ionice", "flock"))
 FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 FIND_WRITES = FIND_RUNS | {"-delete", "-fprint", "-fprint0", "-fprintf", "-fls"}
 SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "rbash", "fish"))
+OPENS_SHELL = frozenset("chroot unshare nsenter script su newgrp runuser sg fakeroot linux32 linux64".split())
+"""Without a command these run a shell, which runs what it reads."""
+CALLBACKS = frozenset(("mapfile", "readarray", "compgen", "complete"))
+"""Builtins that run the value of ``-C``."""
 STRING_RUNNERS = frozenset(("watch", "su", "script", "runuser", "flock", "sg", "parallel", "systemd-run"))
 """These hand a string to a shell: their literal arguments are parsed as commands."""
 _SHELL_TAKES = frozenset(("--rcfile", "--init-file"))
@@ -95,6 +99,9 @@ def strip_options(words: list[Word], flags: Flags) -> list[Word] | None:
         if text == "--":
             i += 1
             break
+        if text == "-" and flags.assigns:  # env - means env -i
+            i += 1
+            continue
         if not text.startswith("-") or text == "-":
             break
         taken = _option(text, flags)
@@ -160,6 +167,16 @@ def shell_script(words: list[Word]) -> tuple[str, Word | None]:
     if i >= len(words):
         return ("unknown", None) if dash_c else ("stdin", None)
     return ("text", words[i]) if dash_c else ("file", None)
+
+
+def opens_shell(words: list[Word], rest: list[Word] | None) -> bool:
+    """Whether a wrapper runs a shell on what it reads. ``rest``: the command it was given, ``None``: not known."""
+    name = words[0].value
+    if name in ("sudo", "doas"):
+        return not rest and any(re.match(r"-[A-Za-z]*[si]|--shell|--login", w.value) for w in words[1:])
+    if name not in OPENS_SHELL:
+        return False
+    return not rest if rest is not None else not any(re.match(r"-[A-Za-z]*c|--command|--", w.value) for w in words[1:])
 
 
 def find_commands(words: list[Word]) -> list[list[Word]]:
