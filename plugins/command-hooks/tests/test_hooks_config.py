@@ -43,7 +43,9 @@ async def test_hooks_of_all_scopes_add_up_in_the_order_of_precedence(world: Any)
 
 
 @pytest.mark.parametrize(("settings", "runs"), [
-    ({"project": {"disableAllHooks": True}}, ["forced", "managed"]),
+    ({"user": {"disableAllHooks": True}}, ["forced", "managed"]),
+    # until the folder is trusted its switch is for its own hooks
+    ({"project": {"disableAllHooks": True}}, ["flag", "forced", "managed", "plugin", "user"]),
     ({"managed": {"disableAllHooks": True}}, []),
     ({"user": {"disableAllHooks": True}, "project": {"disableAllHooks": False}}, [*ALL, "forced", "plugin"]),
     ({"managed": {"disableAllHooks": False}, "project": {"disableAllHooks": True}}, [*ALL, "forced", "plugin"]),

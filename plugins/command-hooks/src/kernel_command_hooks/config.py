@@ -55,6 +55,10 @@ def read(session: Session) -> Table:
     return table
 
 
+OWN = ("project", "local")
+"""Scopes whose files come with the project."""
+
+
 # -- policy ------------------------------------------------------------------------------------------------------------
 class _Policy:
     """Who may contribute hooks (sections 3.2, 3.3 and 16)."""
@@ -65,6 +69,11 @@ class _Policy:
         switches = [(layer.scope, value) for layer, value in settings.by_layer("disableAllHooks") if isinstance(value, bool)]
         self._off = bool(switches and switches[0][1])
         self._off_for_all = self._off and switches[0][0] == "managed"
+        # A clone must not switch off a person's guards: until it is trusted its switch is for its own hooks.
+        self._off_own = self._off and switches[0][0] in OWN and not settings.trusted
+        if self._off_own:
+            session.harness.announce("disableAllHooks of this project switches off the project's own hooks only: "
+                                     "this workspace has not been trusted")
         self._managed_only = settings.managed("allowManagedHooksOnly") is True
         strict = settings.managed("strictPluginOnlyCustomization")
         self._plugins_only = "hooks" in strict if isinstance(strict, list) else bool(strict)
@@ -88,7 +97,7 @@ class _Policy:
             return "the run is in safe mode"
         if scope == "sdk":
             return ""  # a project file must not switch off the gate of the program that embeds the session
-        if self._off and not forced:
+        if self._off and not forced and (scope in OWN or not self._off_own):
             return "disableAllHooks is set"
         if self._managed_only and not forced:
             return "managed settings set allowManagedHooksOnly"
