@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -392,15 +391,3 @@ async def test_the_policy_explains_a_call(tmp_path: Path) -> None:
     request = PermissionCall(tool=paper_tool("Bash"), input={"command": "make x"}, cwd=str(tmp_path), mode="default")
     lines = policy.explain(request)
     assert lines[-1] == "verdict: allow by Bash(make *) (cli)"
-
-
-def test_tree_sitter_is_not_imported_before_a_command_needs_it() -> None:
-    code = """
-import sys, kernel_permissions.plugin, kernel_permissions.sources
-from kernel_permissions.paper import Paper
-assert Paper(allow=['Bash(npm *)']).bash('npm test') == 'allow'
-assert 'tree_sitter' not in sys.modules
-assert Paper().bash('ls | wc -l') == 'allow'
-assert 'tree_sitter' in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

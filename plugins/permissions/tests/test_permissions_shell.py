@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given, settings, strategies as st
 from kernel_permissions.paper import Paper
@@ -218,3 +221,15 @@ def test_the_parser_is_given_ascii_only() -> None:
 def test_letters_beyond_ascii_make_no_name(command: str) -> None:
     """The parser sees an underscore in their place, which could begin a name; a shell takes them for something else."""
     assert opaque(command)
+
+
+def test_tree_sitter_is_not_imported_before_a_command_needs_it() -> None:
+    code = """
+import sys, kernel_permissions.plugin, kernel_permissions.sources
+from kernel_permissions.paper import Paper
+assert Paper(allow=['Bash(npm *)']).bash('npm test') == 'allow'
+assert 'tree_sitter' not in sys.modules
+assert Paper().bash('ls | wc -l') == 'allow'
+assert 'tree_sitter' in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
