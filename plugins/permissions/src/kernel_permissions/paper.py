@@ -61,6 +61,10 @@ class PaperView:
         real = self.resolve(path)
         return real is not None and self._key(real) in self._dirs
 
+    def is_link(self, path: str) -> bool:
+        parent, name = posixpath.split(path)
+        return self._key(posixpath.join(self.resolve(parent) or parent, name)) in self._links
+
     def entries(self, path: str) -> list[str] | None:
         if not self.is_dir(path):
             return None

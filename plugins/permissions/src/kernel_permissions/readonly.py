@@ -213,6 +213,8 @@ def _git(words: list[Word], paths: ShellPaths) -> str:
         return "it runs git beside a change of directory"
     if why := paths.not_readable_here():
         return why
+    if why := paths.foreign_repository:
+        return why
     taken = take_apart(rest[1:], spec.flags)
     if isinstance(taken, str):
         return taken

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
+from . import repository
 from .forms import Sub
-from .paths import PathRules, Places, Target
-from .syntax import Script, Word, expand_braces, lazy
+from .paths import PathRules, Places, Target, normal
+from .readonly_table import TABLE
+from .syntax import Script, Word, expand_braces, lazy, literal_word
 from .words import WordPath, expand, path_of
 
 MAX_DIRECTORIES = 8
+_OF_THE_PROCESS = re.compile(r"/proc/(?:[a-z-]*self|[0-9]+|\$[^/]*)/(?P<place>cwd|root)(?=/|$)")
+"""Places that depend on who asks: what they mean for the shell is not what they mean for us."""
 _CHANGES_NAMES = frozenset((
     "alias unalias hash enable export declare typeset local readonly source . eval set shopt exec trap read builtin "
     "command_not_found_handle mapfile readarray getopts").split())
 _MOVES = frozenset(("cd", "pushd", "popd"))
+_ONLY_READS = frozenset((*TABLE, *"cd find git awk docker podman test [ timeout time nice nohup stdbuf command builtin".split()))
+"""Commands that make no file, as far as they are in the read-only set or only wrap another command."""
 
 
 class ShellPaths:
@@ -76,6 +83,14 @@ class ShellPaths:
         return self.really_moves and any(layer and layer[0].value == "git" for s in self.subs for layer in s.layers)
 
     @lazy
+    def foreign_repository(self) -> str:
+        """``""`` where a git command uses the person's own repository, else what it may use instead."""
+        changing = any(layer[0].value not in _ONLY_READS for s in self.subs for layer in s.layers) or any(
+            r.op.startswith((">", "&>")) and r.target is not None and not is_no_file(r.op, r.target)
+            for s in self.subs for r in s.simple.redirects)
+        return repository.foreign(self.view, self.cwd, self.places.directories[0], changing=changing)
+
+    @lazy
     def redirect_beside_cd(self) -> bool:
         return self.really_moves and any(
             r.op.startswith((">", "&>")) and r.target is not None and not is_no_file(r.op, r.target)
@@ -94,7 +109,7 @@ class ShellPaths:
     def targets(self, word: Word) -> list[Target] | None:
         """Every file that a word may mean; ``None`` where that is only known when it runs."""
         found = path_of(word, self.view, self.cwd)
-        if found is None or not (bases := self._bases(found, self.directories)):
+        if found is None or _OF_THE_PROCESS.match(normal(found.text)) or not (bases := self._bases(found, self.directories)):
             return None
         return self._at(found, bases)
 
@@ -108,6 +123,12 @@ class ShellPaths:
 
     def _guess(self, word: Word) -> list[Target]:
         found: list[Target] = []
+        process = _OF_THE_PROCESS.match(re.sub(r"/+(\./+)*", "/", word.value))
+        if process and not any(c in word.value[process.end():] for c in "$`"):
+            rest = literal_word(word.value[process.end():] or "/", quoted=True)
+            if process["place"] == "root":
+                return self._guess(rest)
+            word = literal_word("." + rest.value, quoted=True)
         for one in expand_braces(word) or [word]:
             path = path_of(one, self.view, self.cwd, variables=True)
             if path is None and one.parts and one.parts[0].kind in "vd":

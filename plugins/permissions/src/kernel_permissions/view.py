@@ -24,6 +24,9 @@ class View(Protocol):
 
     def is_dir(self, path: str) -> bool: ...
 
+    def is_link(self, path: str) -> bool:
+        """Whether the path itself is a link, also one that leads nowhere."""
+
     def entries(self, path: str) -> list[str] | None:
         """The names in a folder; ``None`` where it is none."""
 
@@ -62,6 +65,12 @@ class RealView:
             return os.path.isdir(self._native(path))
         except (OSError, ValueError):
             return False
+
+    def is_link(self, path: str) -> bool:
+        try:
+            return os.path.islink(self._native(path))
+        except (OSError, ValueError):
+            return True
 
     def entries(self, path: str) -> list[str] | None:
         try:
