@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from . import wrappers
+from . import evaluates, wrappers
 from .shell import Parser
-from .syntax import RESERVED, Assign, Opaque, Script, Simple, Word, expand_braces, literal_word
+from .syntax import RESERVED, Assign, Opaque, Redirect, Script, Simple, Word, expand_braces, literal_word
 
 MAX_INNER = 200
 """Inner commands that are followed; beyond, the command counts as unknown."""
@@ -21,12 +21,8 @@ MAX_LEVELS = 8
 SAFE_VARIABLES = frozenset((
     "LANG LANGUAGE TZ NO_COLOR FORCE_COLOR CLICOLOR TERM COLUMNS LINES CI NODE_ENV RUST_BACKTRACE RUST_LOG PYTHONUNBUFFERED "
     "PYTHONDONTWRITEBYTECODE GOOS GOARCH CGO_ENABLED DEBUG").split())
-_ASSIGN_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_SUBSCRIPT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[")
 _SPLITS = re.compile(r"-[A-Za-z0-9]*S|--split-string=?")
-_EVALUATES_NAMES = frozenset(("read", "printf", "unset", "test", "[", "let", "declare", "typeset", "local", "export",
-                              "readonly", "mapfile", "readarray", "getopts", "wait"))
-"""Builtins that run a substitution inside a subscript of a name they are given."""
+_ASSIGN_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 
 
 class Sub:
@@ -35,10 +31,11 @@ class Sub:
     ``texts``: F0, F1, F3. ``words``: the words of the most stripped form that an allow rule may see, with ``assigns``
     that could not be stripped. ``strict``: all texts for ask and deny rules. ``layers``: resolved words of each command
     that it runs, for path rules and critical removals. ``open_ended``: beginnings of commands whose next words nobody
-    knows. ``unknown``: why nobody can say what it runs.
+    knows. ``unknown``: why nobody can say what it runs. ``redirects``: those of scripts inside it (``bash -c 'x > y'``).
     """
 
-    __slots__ = ("assigns", "exact_only", "layers", "open_ended", "simple", "strict", "texts", "unknown", "via_xargs", "words")
+    __slots__ = ("assigns", "exact_only", "layers", "open_ended", "redirects", "simple", "strict", "texts", "unknown",
+                 "via_xargs", "words")
 
     def __init__(self, simple: Simple) -> None:
         self.simple = simple
@@ -51,6 +48,7 @@ class Sub:
         self.exact_only = False
         self.via_xargs = False
         self.unknown = ""
+        self.redirects: list[Redirect] = []
 
 
 def analyse(script: Script, parser: Parser) -> list[Sub]:
@@ -70,6 +68,8 @@ class _Analysis:
         self.lenient()
         if simple.words or simple.assigns:
             self.remember(simple.text)
+        if why := evaluates.by_assigns(simple.assigns):
+            self.unknown(why)
         if simple.kind == "command":
             self.strict(simple.words, simple, 0)
         elif simple.words:
@@ -163,9 +163,10 @@ class _Analysis:
         elif name in ("source", "."):
             if any(w.literal is None for w in words[1:]):
                 self.unknown(f"{name} runs what is only known when it runs")
+            elif any(evaluates.is_descriptor(w) for w in words[1:2]):
+                self.fed(name, simple, level)
         elif name == "find":
-            for inner in wrappers.find_commands(words):
-                self.inner(inner, "find", level)
+            self.find(words, level)
         elif name == "git":
             plain = wrappers.git_plain(words)
             if wrappers.git_alias(words):
@@ -175,9 +176,20 @@ class _Analysis:
         elif name in wrappers.SAFE or name in wrappers.EXEC or name in wrappers.LOOSE:
             self.wrapper(name, words, level)
 
+    def find(self, words: list[Word], level: int) -> None:
+        for inner in wrappers.find_commands(words):
+            self.inner(inner, "find", level)
+        for i, word in enumerate(words[1:], 1):
+            if any(p.kind in "vd" and not p.quoted for p in word.parts):
+                self.unknown(f"find may be given -exec by {word.text[:40]!r}")
+            elif word.dynamic:  # it may be -exec
+                self.inner(words[i + 1:], "find", level)
+
     def wrapper(self, name: str, words: list[Word], level: int) -> None:
         if name == "env":
             self.split_string(words, level)
+        if why := evaluates.by_environment(words):
+            self.unknown(why)
         if name in wrappers.STRING_RUNNERS:
             for word in words[1:]:
                 if any(c in word.value for c in " \t;&|\n$`"):
@@ -223,13 +235,17 @@ class _Analysis:
             self.sub.exact_only = self.sub.exact_only or argument.dynamic
             self.text(argument, level)
         elif kind == "stdin":
-            body = simple.stdin.body if simple is not None and simple.stdin is not None else None
-            if body is None:
-                self.unknown(f"{words[0].value} runs what it reads")
-            else:
-                self.text(literal_word(body, quoted=True), level)
+            self.fed(words[0].value, simple, level)
         elif kind == "unknown":
             self.unknown(f"{words[0].value} runs what is only known when it runs")
+
+    def fed(self, name: str, simple: Simple | None, level: int) -> None:
+        """A command that runs what it reads from its input."""
+        texts = evaluates.scripts_fed(simple) if simple is not None else None
+        if texts is None:
+            self.unknown(f"{name} runs what it reads")
+        for text in texts or ():
+            self.text(literal_word(text, quoted=True), level)
 
     def code(self, name: str, words: list[Word], level: int) -> None:
         """Arguments that a builtin runs as a command."""
@@ -259,15 +275,18 @@ class _Analysis:
         if script.unsure:
             self.unknown(script.unsure)
         for simple in script.simples:
+            self.sub.redirects += simple.redirects
+            if why := evaluates.by_assigns(simple.assigns):
+                self.unknown(why)
             if simple.words:
                 self.strict(simple.words, simple, level + 1)
             elif simple.assigns:
                 self.remember(simple.text)
 
     def names(self, words: list[Word]) -> None:
-        """Builtins that evaluate the subscript of a name: ``test -v 'a[$(x)]'``."""
-        if words[0].value in _EVALUATES_NAMES and any(_SUBSCRIPT.match(w.value) for w in words[1:]):
-            self.unknown(f"{words[0].value} evaluates a subscript")
+        """Builtins that evaluate what they are given: ``test -v 'a[$(x)]'``."""
+        if why := evaluates.by_words(words):
+            self.unknown(why)
 
     def unknown(self, why: str) -> None:
         self.sub.unknown = self.sub.unknown or why

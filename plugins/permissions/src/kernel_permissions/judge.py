@@ -112,7 +112,7 @@ class Judgement:
     def files(self) -> list[filecmds.Use]:
         """Files of file commands and of redirections."""
         found = [use for layer in self.layers for use in filecmds.uses(layer)]
-        found += [filecmds.Use(r.target, writes(r)) for s in self.subs for r in s.simple.redirects
+        found += [filecmds.Use(r.target, writes(r)) for s in self.subs for r in (*s.simple.redirects, *s.redirects)
                   if r.target is not None and r.op != "<<<" and not is_no_file(r.op, r.target)]
         return found
 
@@ -189,6 +189,7 @@ class Judgement:
             for redirect in sub.simple.redirects:
                 if why := self.redirect_fault(redirect):
                     missing.append((sub, why))
+            missing += [(sub, why) for redirect in sub.redirects if (why := self._leads_anywhere(redirect))]
         if self.unsure and not any(r.bare for r in self.scene.allow):
             missing.append((Sub(Simple([])), self.unsure))
         return used, missing
@@ -215,16 +216,25 @@ class Judgement:
         bare = any(r.bare for r in self.scene.allow)
         if not writes(redirect):
             return "" if bare else self.shell.not_readable(target)
-        if target.dynamic or target.glob or target.tilde or target.brace:
-            return f"where the redirection to {target.text} leads is not known"
-        if self.shell.moves and self.shell.really_moves and not target.value.startswith("/"):
-            return f"the redirection to {target.text} stands beside a change of directory"
+        if why := self._leads_anywhere(redirect):
+            return why
         if bare:
             return ""
         targets = self.shell.targets(target)
         if not targets:
             return f"where the redirection to {target.text} leads is not known"
         return "" if all(self._may_write(t) for t in targets) else f"writing {target.text} needs approval"
+
+    def _leads_anywhere(self, redirect: Redirect) -> str:
+        """Why nobody can say which file a redirection writes."""
+        target = redirect.target
+        if target is None or not writes(redirect) or is_no_file(redirect.op, target):
+            return ""
+        if target.dynamic or target.glob or target.tilde or target.brace:
+            return f"where the redirection to {target.text} leads is not known"
+        if self.shell.moves and self.shell.really_moves and not target.value.startswith("/"):
+            return f"the redirection to {target.text} stands beside a change of directory"
+        return ""
 
     def _may_write(self, target: Target) -> bool:
         places = self.scene.places

@@ -11,6 +11,7 @@ import re
 from itertools import pairwise
 from typing import NamedTuple
 
+from .evaluates import is_descriptor
 from .syntax import Word
 
 _DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[smhd]?")
@@ -166,7 +167,7 @@ def shell_script(words: list[Word]) -> tuple[str, Word | None]:
         i += 1
     if i >= len(words):
         return ("unknown", None) if dash_c else ("stdin", None)
-    return ("text", words[i]) if dash_c else ("file", None)
+    return ("text", words[i]) if dash_c else ("stdin", None) if is_descriptor(words[i]) else ("file", None)
 
 
 def opens_shell(words: list[Word], rest: list[Word] | None) -> bool:
