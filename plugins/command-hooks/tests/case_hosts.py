@@ -10,7 +10,7 @@ import anyio
 import msgspec
 from kernel_command_hooks import run_agent, run_prompt
 
-from kernel import ModelRequest, StreamEvent
+from kernel import ModelRequest, StreamError, StreamEvent
 from kernel.testing import ScriptedModel, Turn, text
 
 from .conftest import World
@@ -51,7 +51,9 @@ class Judge(ScriptedModel):
             turn = Turn(blocks=[turn] if isinstance(turn, dict) else list(turn))
         if turn.fail is not None:
             raise turn.fail
-        for event in self._events(turn, request.model):
+        for number, event in enumerate(self._events(turn, request.model)):
+            if number == turn.cut:
+                raise StreamError("cut", kind="connection_error")
             yield event
 
 

@@ -97,6 +97,10 @@ class World:
             self.cli = str(path)
         return path
 
+    def trust(self) -> None:
+        """The person trusted the folder."""
+        (self.config / ".claude.json").write_text(json.dumps({"projects": {str(self.cwd): {"hasTrustDialogAccepted": True}}}))
+
     def plugin(self, name: str, files: dict[str, Any], marketplace: str = "inline", **manifest: Any) -> Path:
         root = plugin_folder(self.root / "plugins" / f"{name}-{marketplace}", name, files, **manifest)
         described = msgspec.convert({"name": name, **manifest}, Manifest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 import time
@@ -68,12 +69,13 @@ def test_a_missing_program_cannot_be_started(cwd: str) -> None:
 def test_no_descriptor_is_lost(cwd: str) -> None:
     """Neither by ends nor by failures to start."""
     run("true", cwd=cwd)
+    gc.collect()  # what other tests left open
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
         run("true", cwd=cwd)
         with pytest.raises(OSError):
             run(["/no/such/program"], cwd=cwd)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_a_child_inherits_no_descriptor_of_ours(cwd: str, tmp_path: Path) -> None:

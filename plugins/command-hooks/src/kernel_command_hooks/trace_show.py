@@ -22,7 +22,7 @@ def find(session: str) -> Path:
     :raises UsageError: there is none, or there are several.
     """
     given = Path(session).expanduser()
-    for path in (given, given.with_suffix("") / FILE):
+    for path in (given, given.parent / given.stem / FILE) if given.name else ():
         if path.name == FILE and path.is_file():
             return path
     found = sorted((config_dir() / "projects").glob(f"*/{escape(session)}*/{FILE}")) if "/" not in session and session else []
