@@ -35,8 +35,9 @@ def test_every_command_of_the_readme_exists(tmp_path: Path) -> None:
     for line in re.findall(r"^(?:.*\| )?kernel (.+)$", README, re.MULTILINE):
         first = line.split()[0]
         assert first in flags or first in COMMANDS or first in summaries(), line
-        for flag in re.findall(r"(?<!\S)--[a-zA-Z-]+", line.split("#")[0]):
-            assert flag in flags, line
+        if first in flags:
+            for flag in re.findall(r"(?<!\S)--[a-zA-Z-]+", line.split("#")[0]):
+                assert flag in flags, line
 
 
 def test_the_template_is_a_plugin_that_passes_its_own_tests(tmp_path: Path) -> None:
