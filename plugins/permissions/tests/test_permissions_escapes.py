@@ -84,3 +84,88 @@ def test_a_planted_bare_repository_runs_nothing(tmp_path: Path) -> None:
     assert paper.bash("git status", cwd=str(planted)) == "ask"
     subprocess.run(["git", "status"], cwd=planted, check=False, capture_output=True, env={"PATH": os.environ["PATH"]})
     assert (tmp_path / "ran").exists(), "the trap itself does not work any more"
+
+
+# -- links that the command itself moves -----------------------------------------------------------------------------------
+def tree(root: Path) -> None:
+    """A folder with a link deep inside that leads out once it is moved up, and one that waits for a link to change."""
+    for folder in ("a/b", "c/d/e", "plain/sub", "deep/d", "hooks"):
+        (root / folder).mkdir(parents=True)
+    for name in ("evil", "f", "plain/x", "plain/sub/y", "deep/d/f", "a/b/k"):
+        (root / name).write_text("1\n")
+    (root / "a/b/l").symlink_to("../..")
+    (root / "a/self").symlink_to("../a/self")
+    (root / "m").symlink_to("c/d/e")
+    (root / "n").symlink_to("m/../../../victim")
+    (root.parent / "victim").write_text("1\n")
+
+
+MOVES_LINKS = [
+    "mv a/b/l l && echo x > l/F", "mv a/b/l l && cp evil l/F", "mv a/b/l l && cat l/victim", "mv a/b/l . ; touch l/F",
+    "mv a/b . && echo x > b/l/F", "mv a/b . && cp evil b/l/F", "mv a/b . && mkdir b/l/F", "mv a/b . && touch b/l/F",
+    "mv a/b . && rm b/l/victim", "mv a/b . && sed -i s/1/2/ b/l/victim", "mv a/b . && cat < b/l/victim", "mv a/b x; ls x/l",
+    "cp -a a/b x && cp evil x/l/F", "cp -r a/b . && cp evil b/l/F", "cp -P a/b/l x; touch x/F", "cp -d a/b/l x; touch x/F",
+    "cp --no-dereference a/b/l x; touch x/F", "cp --archive a x; touch x/b/l/F", "cp -R a/b/l x; touch x/F",
+    "mv a/b/l l & touch l/F", "touch l/F | mv a/b/l l", "for i in 1 2; do touch l/F; mv a/b/l l; done",
+    "mv a/b/l . ; cd l; touch F", "mv a/b/l L; touch l/F", "mv a/b/l x; mv x y; touch y/F", "mv a/b/l x; cp -P x y; touch y/F",
+    "mv a/b/l hooks; mv hooks/* .; touch l/F", "mv a/b/l hooks/f; cp f hooks", "mv a/b/l ./f2; cp deep/d/f f2",
+    "mv a/b/l l/victim .", "mv a/b/l hooks/l/victim hooks", "cp -P a/b/l l/victim .", "rm a/b/l l/victim m n",
+    "rm m && mkdir m && cat n", "mv f m; rm m; mkdir m; cat n", "mv m x; mkdir m; cat n", "rm -r m; mkdir m; touch n",
+    "sed -i s/1/2/ m; cat n", "mv a/self x; touch x", "mv a/b/l x; echo > x", "mv a/b/l l; cat */victim",
+    "mv a/b/l l; head -1 ?/victim",
+    "mkdir q && mv a/b q && touch q/b/l/F", "mv a/b/l c/l; touch c/d/../l/F", "mv a/* . && touch b/l/F",
+    "mv a/b hooks; diff evil hooks/b/l/victim",
+]
+
+
+@pytest.mark.parametrize("command", MOVES_LINKS)
+def test_a_path_that_the_command_itself_may_redirect_asks(tmp_path: Path, command: str) -> None:
+    root = tmp_path / "w"
+    tree(root)
+    assert real(root).bash(command, mode="acceptEdits") == "ask"
+
+
+@pytest.mark.parametrize("command", [
+    "mkdir -p x/y && touch x/y/z", "cp f g && cat g", "mv f g && cat g", "mv plain p && touch p/z && cat p/x",
+    "cp -r plain p; ls p/sub",
+    "mv plain hooks; sed -i s/1/2/ hooks/plain/x", "rm f; touch f", "rm -r plain; mkdir plain; echo x > plain/x",
+    "mv a/b/l l", "mv a/b hooks", "cp -a a x", "rm -rf a", "rm -rf a; mkdir a; touch a/x", "mv a/b/l l && cat evil plain/x",
+    "mv a x; ls plain; echo done > f", "touch n2 && mv n2 n3 && cat n3", "cp n2 n3; cat m/../x; ls m", "mv f plain/x hooks",
+    "rm m f",
+    "echo x > f && cat f && rm f",
+])
+def test_plain_files_and_folders_need_no_question(tmp_path: Path, command: str) -> None:
+    root = tmp_path / "w"
+    tree(root)
+    assert real(root).bash(command, mode="acceptEdits") == "allow"
+
+
+@pytest.mark.parametrize(("program", "reader"), [
+    ("ln -s .. l", "cat l/victim"), ("tar xf t", "cat l/x"), ("git checkout x", "cat l/x"), ("git -c a=b pull", "cat f2"),
+    ("unzip t", "cat l/x"), ("find . -name x -exec mv {} l ';'", "cat l/victim"), ("xargs mv", "cat l/x"), ("mv $X .", "cat l/x"),
+    ("mv --odd a b", "cat l/x"), ("install -D a b", "cat f2"), ("rsync -a x y", "cat l/x"), ("cp -L a/b x", "cat l/x"),
+])
+def test_a_rule_for_a_program_does_not_vouch_for_paths_beside_it(program: str, reader: str) -> None:
+    allow = [f"Bash({name} *)" for name in "ln tar git unzip xargs mv install rsync cp".split()]
+    paper = Paper(allow=[*allow, f"Bash({program})"], view=PaperView(files=["/proj/app/f", "/proj/app/f2"]))
+    assert paper.bash(program) == paper.bash(reader) == "allow"
+    for join in ("{} && {}", "{}; {}", "{} | {}", "{}\n{}"):
+        assert paper.bash(join.format(program, reader)) == "ask"
+        assert paper.bash(join.format(program, "ls")) == "allow"
+
+
+@pytest.mark.parametrize("command", [
+    "mv a/b/l l && echo x > l/F", "mv a/b . && cp evil b/l/F", "cp -a a/b x && cp evil x/l/F", "mv a/b . && rm b/l/victim",
+    "mv a/b/l x; mv x y; touch y/F", "rm m && mkdir m && touch n"])
+def test_the_links_are_real_traps(tmp_path: Path, command: str) -> None:
+    """In a shell each of these changes something outside the folder."""
+    root = tmp_path / "o" / "w"
+    tree(root)
+    (tmp_path / "victim").write_text("1\n")
+
+    def outside() -> dict[Path, int]:
+        return {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*") if root not in p.parents and p.is_file()}
+
+    before = outside()
+    subprocess.run(["bash", "-c", command], cwd=root, check=False, capture_output=True)
+    assert outside() != before

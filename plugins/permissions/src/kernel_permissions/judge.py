@@ -223,6 +223,8 @@ class Judgement:
         targets = self.shell.targets(target)
         if not targets:
             return f"where the redirection to {target.text} leads is not known"
+        if self.shell.links.uncertain(target):
+            return f"the command itself may change where the redirection to {target.text} leads"
         return "" if all(self._may_write(t) for t in targets) else f"writing {target.text} needs approval"
 
     def _leads_anywhere(self, redirect: Redirect) -> str:
@@ -256,6 +258,8 @@ class Judgement:
             if why := self.shell.not_readable(word):
                 return why
         for word in edit.writes:
+            if self.shell.links.uncertain(word):
+                return f"the command itself may change where {word.text[:60]!r} leads"
             if why := self._not_writable(word):
                 return why
         for source in edit.sources:
@@ -282,6 +286,8 @@ class Judgement:
             name = posixpath.basename(found.given)
             for folder in self.shell.targets(target) or ():
                 place = posixpath.join(folder.given, name) if view.is_dir(folder.given) else folder.given
+                if self.shell.links.uncertain_place(place):
+                    return f"the command itself may change where {target.text[:60]!r} leads"
                 if why := self._not_writable(literal_word(place, quoted=True)):
                     return why
                 if whole and view.is_dir(found.given) and (view.exists(place) or source.value.endswith((".", "/"))):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from . import repository
 from .forms import Sub
+from .links import Links
 from .paths import PathRules, Places, Target, normal
 from .readonly_table import TABLE
 from .syntax import Script, Word, expand_braces, lazy, literal_word
@@ -38,6 +39,7 @@ class ShellPaths:
         self.cwd = cwd
         self._known: dict[str, Target | None] = {}
         self._guesses: dict[int, list[Target]] = {}
+        self.links = Links([layer for s in subs for layer in s.layers if layer], places, self.targets)
 
     def target(self, path: str) -> Target | None:
         """An absolute path; the file system is asked once in the course of one decision."""
@@ -167,6 +169,8 @@ class ShellPaths:
         targets = self.targets(word)
         if targets is None:
             return f"where {word.text[:60]!r} leads is not known"
+        if self.links.uncertain(word):
+            return f"the command itself may change where {word.text[:60]!r} leads"
         if not all(self.places.inside(t) or self.rules.allowed("read", t, self.places.within(t)) for t in targets):
             return f"{word.text[:60]!r} lies outside the working directories"
         return ""
