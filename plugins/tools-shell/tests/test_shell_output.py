@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from kernel_tools_shell import command, report
 from kernel_tools_shell.bash import Bash
+from kernel_tools_shell.schema import OUTPUT_SCHEMA
 
 pytestmark = pytest.mark.anyio
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
@@ -156,7 +157,7 @@ def test_a_rewritten_output_object_is_what_the_model_sees() -> None:
 async def test_every_output_object_fits_the_schema(box: Any) -> None:
     from jsonschema import Draft202012Validator
 
-    check = Draft202012Validator(report.OUTPUT_SCHEMA)
+    check = Draft202012Validator(OUTPUT_SCHEMA)
     for text in ("true", "cd /", "grep x /dev/null", printing(40_000)):
         check.validate((await box.bash(text)).structured)
     check.validate((await box.bash("sleep 9", run_in_background=True)).structured)

@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
-from kernel_tools_shell import bash, command, processes, script
+from kernel_tools_shell import command, processes, run, script
 
 pytestmark = pytest.mark.anyio
 
@@ -91,7 +91,7 @@ def test_timeouts_are_clamped_to_the_larger_of_the_two_variables(given: int | No
                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in env.items():
         monkeypatch.setenv(name, value)
-    assert bash.timeout_ms(given) == expected
+    assert run.timeout_ms(given) == expected
 
 
 async def test_at_its_timeout_a_command_moves_to_the_background_and_goes_on(box: Any, until: Any) -> None:
@@ -196,8 +196,8 @@ async def test_a_command_that_closes_its_output_is_still_waited_for(box: Any) ->
 
 
 async def test_progress_while_it_writes_and_heartbeats_while_it_does_not(box: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bash, "PROGRESS_S", 0.02)
-    monkeypatch.setattr(bash, "HEARTBEAT_S", 0.2)
+    monkeypatch.setattr(run, "PROGRESS_S", 0.02)
+    monkeypatch.setattr(run, "HEARTBEAT_S", 0.2)
     await box.bash("for i in 1 2 3; do echo $i; sleep 0.05; done; sleep 0.5")
     assert any(p.heartbeat for p in box.progress) and any(not p.heartbeat for p in box.progress)
     assert all(p.elapsed_time_seconds > 0 for p in box.progress)

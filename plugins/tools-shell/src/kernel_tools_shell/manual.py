@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+DEFAULT_TIMEOUT_MS = 120_000
+MAX_TIMEOUT_MS = 600_000
+
 BASH_MANUAL = """\
 # Bash
 Runs one command line in the user's shell (bash or zsh) and gives back stdout and stderr together.

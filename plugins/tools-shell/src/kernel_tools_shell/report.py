@@ -26,32 +26,6 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _IMAGE = re.compile(r"data:(image/(?:png|jpeg|gif|webp));base64,([A-Za-z0-9+/\s]+=*\s*)")
 _MAGIC = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff", "image/gif": b"GIF8", "image/webp": b"RIFF"}
 
-OUTPUT_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "stdout": {"type": "string", "description": "Both streams of the command, as they came."},
-        "stderr": {"type": "string", "description": "Notes of the tool, not of the command."},
-        "interrupted": {"type": "boolean"},
-        "isImage": {"type": "boolean"},
-        "rawOutputPath": {"type": "string"},
-        "backgroundTaskId": {"type": "string"},
-        "backgroundedByUser": {"type": "boolean"},
-        "timedOutAfterMs": {"type": "number"},
-        "backgroundCwdHint": {"type": "string"},
-        "backgroundEndsWithFinalResponse": {"type": "boolean"},
-        "dangerouslyDisableSandbox": {"type": "boolean"},
-        "returnCodeInterpretation": {"type": "string"},
-        "noOutputExpected": {"type": "boolean"},
-        "structuredContent": {"type": "array"},
-        "persistedOutputPath": {"type": "string"},
-        "persistedOutputSize": {"type": "number"},
-        "staleReadFileStateHint": {"type": "string"},
-        "ghRateLimitHint": {"type": "string"},
-        "gitOperation": {"type": "object"},
-    },
-    "required": ["stdout", "stderr", "interrupted"],
-}
-
 
 def read_back() -> int:
     """Characters that are read back from an output: ``BASH_MAX_OUTPUT_LENGTH``, at most 150,000."""
