@@ -112,6 +112,8 @@ class Confinement:
                 self.session.notice(f"sandbox: {error}; the boundaries stay as they were", guard=True)
             else:
                 self._finders = _Finders(self._asked)
+                for proxy in self._proxy:
+                    proxy.domains = self._asked.domains
         return self._asked
 
     def add_directory(self, path: str) -> None:
@@ -197,7 +199,7 @@ class Confinement:
                 from kernel_sandbox.proxy import Proxy
 
                 shutil.copyfile(inner.__file__, program)
-                self._proxy.append(Proxy(self.folder, lambda: self._asked.domains))
+                self._proxy.append(Proxy(self.folder, asked.domains))
         except OSError as error:
             raise ToolError("sandbox_failed", "The command was not run: the sandbox's proxy cannot be started: "
                                               f"{error.strerror or error}") from error

@@ -69,7 +69,7 @@ def find(session: Session, work: tuple[str, ...]) -> str:
         raise UsageError(f"bubblewrap confines processes on Linux only, and this is {sys.platform}", context="sandbox",
                          hint="take sandbox.enabled out of the settings")
     given = session.settings.managed("sandbox.bwrapPath")
-    if given is not None and not (isinstance(given, str) and os.path.isabs(given) and os.access(given, os.X_OK)):
+    if given is not None and not (isinstance(given, str) and os.path.isabs(given) and os.path.isfile(given)):
         raise UsageError(f"{given!r} is no absolute path of a program", context="managed settings, sandbox.bwrapPath")
     program = given or shutil.which("bwrap")
     if program is None:

@@ -14,7 +14,6 @@ import os
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -44,12 +43,12 @@ class Proxy:
     """Started by its constructor, ended by ``close``.
 
     :param folder: where its socket file is made; nobody else may write there.
-    :param domains: asked for every connection, so that changed settings count at once.
+    :param domains: what is permitted; may be replaced at any time, and counts for the next connection.
     :raises OSError: the socket cannot be made.
     """
 
-    def __init__(self, folder: Path, domains: Callable[[], Domains]) -> None:
-        self._domains = domains
+    def __init__(self, folder: Path, domains: Domains) -> None:
+        self.domains = domains
         self.refused: deque[str] = deque(maxlen=100)
         """Hosts with ports that were refused, newest last."""
         self.refusals = 0
@@ -167,7 +166,7 @@ class Proxy:
             there_writer.close()
 
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        pattern = self._domains().permits(host, port)
+        pattern = self.domains.permits(host, port)
         if pattern is None:
             self.refused.append(f"{host}:{port}")
             self.refusals += 1
