@@ -6,7 +6,6 @@ The layers never change within a session, so the prompt cache holds.
 from __future__ import annotations
 
 import os
-import platform
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from kernel.messages import Block, text_block
@@ -76,7 +75,7 @@ async def _layer(session: Session, parts: list[PromptPart], layer: Layer) -> str
 def _environment(session: Session) -> str:
     lines = [f"Working directory: {session.state.cwd}",
              *(f"Additional directory: {d}" for d in session.options.add_dirs),
-             f"Platform: {platform.system()} {platform.release()}",
+             f"Platform: {os.uname().sysname} {os.uname().release}",
              f"Shell: {os.environ.get('SHELL', 'sh')}",
              f"Date: {session.clock.now().astimezone():%Y-%m-%d}",
              f"Model: {session.model_info.id}"]
