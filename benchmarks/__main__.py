@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks import hooks
 from benchmarks.inside import delta_cost_us, dispatch_p99_us, empty_fire_us
 from benchmarks.server import Times, model_server
 
@@ -96,6 +97,7 @@ def measure(runs: int, long: int) -> list[dict[str, Any]]:
     row("dispatch.fire, 10 handlers, async, p99", asynchronous, None, "us", "at most 300 us", asynchronous <= 300)
     empty = empty_fire_us()
     row("dispatch.fire, no handler", empty, None, "us", "at most 2 us", empty <= 2)
+    hooks.rows(row, runs)
     delta = delta_cost_us()
     row("one streamed text delta", delta, None, "us", "at most 20 us", delta <= 20)
     return rows

@@ -38,6 +38,9 @@ def answer(event: Event, session: Session) -> Answers:
     return found
 
 
+_EDGES = frozenset(["SessionStart", "SessionEnd"])
+
+
 class Hooks:
     """Kept in ``session.plugin_state[STATE]``. ``handlers``: all that take part, by event, in configuration order."""
 
@@ -58,17 +61,24 @@ class Hooks:
             trace.start(self)
 
     def answer(self, event: Event) -> Answers:
+        """What nobody is concerned with passes in a microsecond: keep it that short."""
         self.refresh()
         name = type(event).__name__
-        if name == "SessionStart" and self._follows:
-            self.watcher.aim(settings=True)
-        elif name == "SessionEnd" and self._watcher is not None and event.match_value not in ("clear", "resume"):
+        if name in _EDGES:
+            self._watch(event)
+        if name in self.handlers and (chosen := self._choose(self.handlers[name], event)):
+            return self.running.answer(event, chosen)
+        if self._running is not None and (name in _EDGES or self._running.background.wake):
+            return self._running.answer(event, [])
+        return None
+
+    def _watch(self, event: Event) -> None:
+        """Watch from the session's start to its end."""
+        if event.event_name == "SessionStart":
+            if self._follows:
+                self.watcher.aim(settings=True)
+        elif self._watcher is not None and event.match_value not in ("clear", "resume"):
             self._watcher.stop()
-        handlers = self.handlers.get(name)
-        chosen = self._choose(handlers, event) if handlers else None
-        if not chosen and self._running is None:
-            return None
-        return self.running.answer(event, chosen or [])
 
     @property
     def running(self) -> Running:

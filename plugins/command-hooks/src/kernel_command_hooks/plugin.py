@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from kernel import EVENTS, hookimpl
+from kernel_command_hooks.hooks import answer
 
 if TYPE_CHECKING:
     from kernel import Answer, Command, Event, Registry, Session
@@ -21,8 +22,6 @@ def register_commands(register: Registry[Command]) -> None:
 
 def _implementation(name: str) -> Callable[[Event, Session], Awaitable[list[Answer] | None] | list[Answer] | None]:
     def run_handlers(event: Event, session: Session) -> Awaitable[list[Answer] | None] | list[Answer] | None:
-        from kernel_command_hooks.hooks import answer
-
         return answer(event, session)
 
     run_handlers.__name__ = run_handlers.__qualname__ = name
