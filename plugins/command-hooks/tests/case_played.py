@@ -193,7 +193,7 @@ async def _config_change(play: Play) -> None:
     play.open([])
     await one_call(play, read_call())
     path.write_text(json.dumps({**json.loads(path.read_text()), "permissions": {"allow": ["Bash(touch *)"]}}))
-    await _until(lambda: play.world.ran())
+    await _until(lambda: play.world.ended())
     await _looked_again(play)
     await one_call(play, bash("touch a"))
     assert bool(play.tools["Bash"].inputs) is policy and play.world.ran() == ["a"]
@@ -204,7 +204,7 @@ async def _cd_watches(play: Play) -> None:
     play.real = ["tools-shell"]
     await one_call(play, bash("cd src"))
     (play.world.cwd / "src/.envrc").write_text("after it")
-    await _until(lambda: "f" in play.world.ran())
+    await _until(lambda: "f" in play.world.ended())
     await _looked_again(play)
     (changed,), (moved,) = play.world.inputs("f"), play.world.inputs("c")
     assert (moved["old_cwd"], moved["new_cwd"]) == (str(play.world.cwd), str(play.world.cwd / "src"))
@@ -216,10 +216,10 @@ async def _literal_names(play: Play) -> None:
     play.open([])
     await play.session.start()
     (play.world.cwd / ".env").write_text("after it")
-    await _until(lambda: len(play.world.ran()) == 1)
+    await _until(lambda: len(play.world.ended()) == 1)
     (play.world.cwd / "sub/.env").write_text("after it")
     (play.world.cwd / ".envrc").unlink()
-    await _until(lambda: len(play.world.ran()) == 2)
+    await _until(lambda: len(play.world.ended()) == 2)
     await _looked_again(play)
     assert [i["event"] for i in play.world.inputs("a")] == ["change", "unlink"]
 
@@ -228,7 +228,7 @@ async def _any_writer(play: Play) -> None:
     _watching(play, "data.csv")
     play.real = ["tools-shell"]
     await Play.drive(play)
-    await _until(lambda: "f" in play.world.ran())
+    await _until(lambda: "f" in play.world.ended())
 
 
 # -- tasks and teammates -----------------------------------------------------------------------------------------------

@@ -247,7 +247,7 @@ async def test_a_failure_of_looking_is_announced_and_looking_goes_on(world: Worl
     watcher.look = failing
     (world.cwd / "a").write_text("x")
     with anyio.fail_after(10):
-        while not world.ran():  # noqa: ASYNC110
+        while not world.ended():  # noqa: ASYNC110
             await anyio.sleep(0.02)
     assert any("watching files failed: RuntimeError: lost" in t for t in session.harness.announced)
     await session.close()
