@@ -169,3 +169,39 @@ def test_the_links_are_real_traps(tmp_path: Path, command: str) -> None:
     before = outside()
     subprocess.run(["bash", "-c", command], cwd=root, check=False, capture_output=True)
     assert outside() != before
+
+
+# -- what zsh reads differently (CLAUDE_CODE_SHELL and SHELL may name it) ------------------------------------------------------
+@pytest.mark.parametrize("command", [
+    "echo x >! P", "echo x >!P", "echo x >>! P", "echo x >>!P", "echo x &>! P", "echo x &>>! P", "echo x >&! P", "echo x >&!P",
+    "echo x 2>! P", "echo x >|! P", "echo x >&| P", "echo x >>| P", "echo x &>| P", "{ echo x; } >! P", ">! P",
+    "cat <<E >! P\nx\nE",
+    "cat =ls", "cat '' =ls", "ls =", "cat =\"ls\"", "cat =$X", "head -c 3 =ls", "for x in =ls; do echo $x; done", "X==ls",
+    "echo =(touch P)", "cat $=HOME", "cat \"$=HOME\"", "cat \"$~HOME\"", "cat \"$^HOME\"", "echo \"$+HOME\"", "cat a$~HOME",
+    "echo $HOME[1]", "echo \"$path['x']\"", "echo \"$path[(e)x]\"", "echo $1[x]", "cat <<E\n$path[x]\nE", "echo *(e:x:)",
+    "ls *(.)",
+    "cat <1-3>", "ls &| touch P", "for x (a) touch P", "for x in a; { touch P; }", "if [[ -n x ]] { touch P }", "echo ${(e)X}",
+])
+def test_what_zsh_reads_differently_is_not_understood(command: str) -> None:
+    paper = Paper(allow=["Bash"], view=PaperView(files=["/proj/app/a"]))
+    expected = "allow" if command == "ls =" else "ask"
+    for mode in ("default", "acceptEdits"):
+        assert paper.bash(command, mode=mode) == expected
+
+
+@pytest.mark.parametrize("command", [
+    "printf %d 'path[$(touch P)]'", "printf '%*s' 'path[$(x)]' y", "printf %s%d a \"$(cat a)\"", "printf '\\x25d' 'path[x]'",
+    "printf %i \"$X\"", "printf '%1$d' x", "[ -t 'path[$(touch P)]' ]", "test -t $X", "test -t \"$X\"", "cat **/a",
+    "cat ***/a", "cat *''*/a", "ls **/*.txt",
+])
+def test_what_zsh_evaluates_is_not_reading(command: str) -> None:
+    assert Paper(view=PaperView(files=["/proj/app/a", "/proj/app/d/a.txt"])).bash(command) == "ask"
+
+
+@pytest.mark.parametrize("command", [
+    "echo ====", "[ a == b ]", "[ a = b ]", "echo a=b", "ls --color=never", "printf '%s\\n' \"$X\" $(ls)",
+    "printf '%d %5.1f\\n' 3 -4.5",
+    "printf 'a\\tb%%\\n'", "[ -t 1 ]", "echo '=x' '$=x' \\=x", "grep 'x$' a", "grep \"x$\" a", "echo $ \"$\" 5$",
+    "echo ${X}[1] x[1]"])
+def test_what_every_shell_reads_alike_still_needs_no_rule(command: str) -> None:
+    assert Paper(view=PaperView(files=["/proj/app/a"])).bash(command) == "allow"

@@ -22,6 +22,10 @@ _EXPANSION = re.compile(
     rf"(?P<op>:?[-+?]{_LITERAL}|\#\#?{_LITERAL}|%%?{_LITERAL}|/[/#%]?{_LITERAL}|\^\^?{_LITERAL}|,,?{_LITERAL}"
     r"|:\ ?-?[0-9]+(?::-?[0-9]+)?)?)\}")
 """Parameter expansions that run nothing and assign nothing. ``${x:=y}``, ``${x@P}``, ``${!x}`` and nesting are not here."""
+_EQUALS = re.compile(r"=(?!~?$|=)")
+_ZSH_DOLLAR = re.compile(r"\$(?:[=~^+]+[A-Za-z0-9_{@*]|(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])\[)")
+"""``$=x`` and ``$x[...]``: text to bash, to zsh an expansion and a subscript that may run commands. The command may meet
+either shell."""
 _NUMBERS_ONLY = re.compile(r"[0-9 \t+*/%<>=!&|^~?:()-]*")
 _ARITHMETIC = re.compile(r"[^`'\"\\\[\]]*")
 _PLAIN = re.compile(r"[^ \t\n;&|<>()\"'`$\\#]+")
@@ -53,6 +57,8 @@ class Lexer:
         source, parts, i = self.source, [], start
         if start < end and source[start] == "#":
             raise Opaque("a comment where a word was expected")
+        if _EQUALS.match(source, start, end):
+            raise Opaque("a word that begins with =, which zsh takes for the path of a program")
         while i < end:
             c = source[i]
             if c == "'":
@@ -195,6 +201,8 @@ class Lexer:
             return match.end()
         if follower == "[":
             raise Opaque("arithmetic in the old form")
+        if _ZSH_DOLLAR.match(source, i, end):
+            raise Opaque("an expansion that only zsh knows")
         name = NAME.match(source, i + 1, end)
         if name:
             parts.append(self._part("v", name[0], "$" + name[0], quoted))

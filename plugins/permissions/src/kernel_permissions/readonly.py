@@ -17,7 +17,9 @@ from .syntax import Word
 _FIND = {name: kind for kind, names in FIND_TESTS.items() for name in names.split()}
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+:-]*")
 _PATTERN_FLAGS = frozenset(("e", "f", "--regexp", "--file", "--files", "--type-list"))
-_UNARY = frozenset("-b -c -d -e -f -g -h -k -n -p -r -s -u -w -x -z -L -O -G -N -S -t".split())
+_UNARY = frozenset("-b -c -d -e -f -g -h -k -n -p -r -s -u -w -x -z -L -O -G -N -S".split())
+_PRINTS_TEXT = re.compile(r"(?:[^%\\]|\\[abefnrtv\\\"']|%(?:%|[-+ 0#]*[0-9]*(?:\.[0-9]+)?[sbqc]))*")
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 _BINARY = frozenset("= == != -eq -ne -lt -le -gt -ge -nt -ot -ef".split())
 
 
@@ -85,6 +87,8 @@ def _text(words: list[Word], paths: ShellPaths) -> str:
         rest = words[1:]
         if not rest or rest[0].dynamic or rest[0].brace or rest[0].glob or rest[0].value.startswith("-"):
             return "printf needs a literal format"
+        if not _PRINTS_TEXT.fullmatch(rest[0].value) and not all(w.literal and _NUMBER.fullmatch(w.literal) for w in rest[1:]):
+            return "printf may evaluate what it prints as a number"  # zsh does, subscripts with commands included
     for word in words[1:]:
         if word.glob and not word.dynamic and (why := paths.not_readable(word)):
             return why
@@ -104,6 +108,8 @@ def _test(words: list[Word], paths: ShellPaths) -> str:
         inner = inner[1:]
     if any(w.glob or w.brace for w in inner):
         return "it has a glob outside quotes"
+    if len(inner) == 2 and inner[0].text == "-t":
+        return "" if (inner[1].literal or "").isdigit() else "zsh evaluates the operand of -t"
     if len(inner) == 2 and inner[0].plain and inner[0].text in _UNARY:
         return _single(inner[1])
     if len(inner) == 3 and inner[1].plain and inner[1].text in _BINARY:

@@ -18,7 +18,7 @@ MAX_CHARS = 10_000
 CACHE = 512
 """Scripts that one parser keeps."""
 
-_SIMPLE = re.compile(r"[A-Za-z0-9_./-]+(?: +[A-Za-z0-9_./:,@%+=-]+)* *")
+_SIMPLE = re.compile(r"[A-Za-z0-9_./-]+(?: +[A-Za-z0-9_./:,@%+-][A-Za-z0-9_./:,@%+=-]*)* *")
 """No quote, no expansion, no operator, no glob, no assignment before the name. A name that is a reserved word is no match."""
 _NOT_SIMPLE = frozenset((
     "if then elif else fi for while until do done case esac select function in coproc time export declare typeset local "

@@ -111,6 +111,8 @@ class ShellPaths:
     def targets(self, word: Word) -> list[Target] | None:
         """Every file that a word may mean; ``None`` where that is only known when it runs."""
         found = path_of(word, self.view, self.cwd)
+        if word.glob and "**" in "".join(p.text if p.kind == "u" else p.text and "x" for p in word.parts):
+            return None  # zsh goes down all folders, and with *** through links too
         if found is None or _OF_THE_PROCESS.match(normal(found.text)) or not (bases := self._bases(found, self.directories)):
             return None
         return self._at(found, bases)

@@ -187,6 +187,8 @@ class Tokens:
         self.gap(operator.end_byte, children[0].start_byte)
         self.gap(children[-1].end_byte, node.end_byte)
         target, *rest = self.words(children)
+        if ">" in op and target.text.startswith("!"):
+            raise Opaque("a redirection to !, which zsh takes for a part of the operator")
         literal = target.value if op == "<<<" and not target.dynamic else None
         return Redirect(op, target, literal), rest
 
