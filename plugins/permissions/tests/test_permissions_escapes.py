@@ -205,3 +205,20 @@ def test_what_zsh_evaluates_is_not_reading(command: str) -> None:
     "echo ${X}[1] x[1]"])
 def test_what_every_shell_reads_alike_still_needs_no_rule(command: str) -> None:
     assert Paper(view=PaperView(files=["/proj/app/a"])).bash(command) == "allow"
+
+
+# -- commands that open more than they are given ---------------------------------------------------------------------------
+HOLDS = PaperView(files=["/proj/app/.env", "/proj/app/secrets/k", "/proj/app/e/x", "/proj/app/d2/p", "/etc/passwd",
+                         "/proj/app/f"],
+                  links={"/proj/app/d1/p": "/etc/passwd"})
+
+
+@pytest.mark.parametrize(("command", "free", "limited"), [
+    ("diff d1 d2", "ask", "ask"), ("diff d2 d1", "ask", "ask"), ("diff d1 f", "ask", "ask"), ("diff d? e", "ask", "ask"),
+    ("diff --no-dereference d1 d2", "ask", "ask"), ("diff -N . e", "allow", "ask"), ("diff . e", "allow", "ask"),
+    ("diff -N secrets e", "allow", "deny"), ("diff f .env", "allow", "deny"),
+    ("diff d2 e", "allow", "allow"), ("diff f e/x", "allow", "allow"),
+])
+def test_diff_of_folders_reads_what_they_hold(command: str, free: str, limited: str) -> None:
+    assert Paper(view=HOLDS).bash(command) == free
+    assert Paper(view=HOLDS, deny=["Read(/.env)", "Read(/secrets/**)"]).bash(command) == limited

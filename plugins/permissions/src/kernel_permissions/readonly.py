@@ -193,6 +193,14 @@ def _cd(words: list[Word], paths: ShellPaths) -> str:
     return paths.not_readable(operands[0])
 
 
+def _diff(words: list[Word], paths: ShellPaths) -> str:
+    """Of a folder it opens what lies in it, through links too."""
+    taken = take_apart(words[1:], TABLE["diff"].flags)
+    if isinstance(taken, str):
+        return taken
+    return _operands(taken, TABLE["diff"], paths) or paths.not_openly_readable(taken.operands)
+
+
 def _docker(words: list[Word], paths: ShellPaths) -> str:
     spec = DOCKER.get(words[1].text) if len(words) > 1 and words[1].plain else None
     return _by_table(words[1:], spec, paths) if spec else "this form is not known to be read-only"
@@ -263,5 +271,5 @@ def _git_operands(name: str, spec: Spec, taken: Options, paths: ShellPaths) -> s
     return ""
 
 
-_SPECIAL = {"find": _find, "cd": _cd, "git": _git, "docker": _docker, "podman": _docker, "sed": _sed, "awk": _awk,
+_SPECIAL = {"diff": _diff, "find": _find, "cd": _cd, "git": _git, "docker": _docker, "podman": _docker, "sed": _sed, "awk": _awk,
             "test": _test, "[": _test, "tput": _tput}

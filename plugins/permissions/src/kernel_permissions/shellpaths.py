@@ -11,7 +11,7 @@ from .links import Links
 from .paths import PathRules, Places, Target, normal
 from .readonly_table import TABLE
 from .syntax import Script, Word, expand_braces, lazy, literal_word
-from .words import WordPath, expand, path_of
+from .words import MAX_MATCHES, WordPath, expand, path_of
 
 MAX_DIRECTORIES = 8
 _OF_THE_PROCESS = re.compile(r"/proc/(?:[a-z-]*self|[0-9]+|\$[^/]*)/(?P<place>cwd|root)(?=/|$)")
@@ -197,6 +197,20 @@ class ShellPaths:
             if self.view.is_dir(target.given) and (rule := self.rules.reaches_into(target, self.cwd)):
                 return f"it reads a whole folder, where {rule.text} keeps files from being read"
         return ""
+
+    def not_openly_readable(self, operands: Iterable[Word]) -> str:
+        """A command that opens the files of a folder it is given, but none below."""
+        folders = [w for w in operands if any(self.view.is_dir(t.given) for t in self.targets(w) or ())]
+        for word in folders:
+            for folder in self.targets(word) or ():
+                names = self.view.entries(folder.given) or ()
+                if len(names) > MAX_MATCHES:
+                    return f"{word.text[:60]!r} holds too many files"
+                for name in names:
+                    target = self.target(f"{folder.given}/{name}")
+                    if target is None or not self.places.inside(target):
+                        return f"what {word.text[:60]!r} holds leads outside the working directories"
+        return self.not_deeply_readable(folders) if folders else ""
 
     def is_here(self, word: Word) -> bool:
         targets = self.targets(word)
