@@ -8,7 +8,7 @@ wrapping, quoting and spelling can only make a decision stricter.
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from . import evaluates, wrappers
 from .shell import Parser
@@ -202,12 +202,13 @@ class _Analysis:
         rest = wrappers.strip_options(words, flags) if flags is not None else None
         if wrappers.opens_shell(words, rest):
             self.unknown(f"{name} runs a shell on what it reads")
+        mark = wrappers.replaced(words, rest)
         if rest is not None:
-            self.inner(rest, name, level)
+            self.inner(rest, name, level, mark)
             return
         for i in range(1, len(words)):  # options of its own: every later word may be the command
             if not words[i].value.startswith("-"):
-                self.inner(words[i:], name, level)
+                self.inner(words[i:], name, level, mark)
 
     def split_string(self, words: list[Word], level: int) -> None:
         """``env -S 'command'``."""
@@ -218,16 +219,23 @@ class _Analysis:
             elif match and i + 1 < len(words):
                 self.text(words[i + 1], level)
 
-    def inner(self, words: list[Word], wrapper: str, level: int) -> None:
+    def inner(self, words: list[Word], wrapper: str, level: int, mark: str = "") -> None:
+        """Follow a command that a wrapper runs. ``mark``: what the wrapper replaces by text that it reads."""
         if wrapper in ("xargs", "find", "parallel") and words and (
                 "{}" in words[0].value or (words[0].value in wrappers.SHELLS and len(words) < 2)):
             self.unknown(f"{wrapper} runs what it reads")
         if wrapper == "xargs" and len(words) == 1 and (words[0].value in wrappers.SAFE or words[0].value in wrappers.EXEC):
             self.unknown("xargs runs what it reads")
-        if words:
-            self.strict(words, None, level + 1)
-            if wrapper in ("xargs", "parallel") and self.sub.layers:
-                self.sub.open_ended.append(" ".join(w.value for w in words))
+        if not words:
+            return
+        start = len(self.sub.layers)
+        self.strict(words, None, level + 1)
+        if wrapper in ("xargs", "parallel"):
+            for layer in self.sub.layers[start:]:
+                known = [w.value for w in takewhile(lambda w: not mark or mark not in w.value, layer)]
+                self.sub.open_ended.append(" ".join(known))
+                if not known:
+                    self.unknown(f"{wrapper} runs what it reads")
 
     def shell(self, words: list[Word], simple: Simple | None, level: int) -> None:
         kind, argument = wrappers.shell_script(words)

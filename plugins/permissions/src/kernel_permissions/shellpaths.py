@@ -68,6 +68,15 @@ class ShellPaths:
                 return []
         return found
 
+    @lazy
+    def likely(self) -> list[str]:
+        """The directories that are known, where others are not: for deny and ask rules."""
+        found = [self.cwd]
+        for _, layer in self.moves:
+            target = self._moved_to(layer)
+            found += [] if target is None else [self.places.absolute(target, start) for start in found[:MAX_DIRECTORIES]]
+        return list(dict.fromkeys(found))[:MAX_DIRECTORIES]
+
     def _moved_to(self, layer: list[Word]) -> str | None:
         operands = [w for w in layer[1:] if w.text != "--"]
         if layer[0].value == "popd" or len(operands) != 1 or operands[0].value.startswith(("-", "+")):
@@ -119,7 +128,7 @@ class ShellPaths:
 
     def guesses(self, word: Word) -> list[Target]:
         """The files that a word probably means, for deny and ask rules and protected paths: ``$HOME`` and ``$PWD`` are
-        known, any other variable in front and an unknown directory stand for the working directory."""
+        known, any other variable in front stands for the working directory."""
         found = self._guesses.get(id(word))
         if found is None:
             found = self._guesses[id(word)] = self._guess(word)
@@ -139,7 +148,7 @@ class ShellPaths:
                 tail = "".join(p.text for p in one.parts[1:])
                 path = WordPath(tail.lstrip("/")) if tail.startswith("/") else None
             if path is not None and path.text:
-                bases = self._bases(path, self.directories or [self.cwd])
+                bases = self._bases(path, self.directories or self.likely)
                 found += self._at(path, bases) or self._at(WordPath(path.text), bases) or ()
         return found
 
@@ -193,6 +202,15 @@ class ShellPaths:
         targets = [t for w in operands for t in self.targets(w) or ()]
         if not targets:
             targets = [t for d in self.directories if (t := self.target(d))]
+        return self._all_deeply_readable(targets)
+
+    def not_deeply_readable_anywhere(self) -> str:
+        """The same for a command that may read all that the session works on."""
+        if not self.rules.any_read_limits:
+            return ""
+        return self._all_deeply_readable([t for d in (self.cwd, self.places.directories[0]) if (t := self.target(d))])
+
+    def _all_deeply_readable(self, targets: list[Target]) -> str:
         for target in targets:
             if self.view.is_dir(target.given) and (rule := self.rules.reaches_into(target, self.cwd)):
                 return f"it reads a whole folder, where {rule.text} keeps files from being read"
@@ -217,12 +235,17 @@ class ShellPaths:
         here = self.target(self.cwd)
         return targets is not None and here is not None and all(t.given == here.given or t.real == here.real for t in targets)
 
-    def limited(self, path: str) -> bool:
-        """Whether a deny or ask rule about reading covers the path."""
-        target = self.places.target(path, self.cwd) if path else None
-        if target is None:
+    def maybe_limited(self, text: str) -> bool:
+        """Whether a deny or ask rule about reading may cover the file that an argument of git names: ``HEAD:path``,
+        ``:0:path``, ``-L1,9:path``, a pattern, or what stands behind ``:(...)``."""
+        if not self.rules.any_read_limits:
             return False
-        return bool(self.rules.denied("read", target, self.cwd) or self.rules.asked("read", target, self.cwd))
+        if text.startswith((":/", ":(", ":^", ":!")) or any(c in text for c in "*?[\\"):
+            return True
+        starts = dict.fromkeys((self.cwd, self.places.directories[0]))
+        names = {text, text.partition(":")[2], text.rpartition(":")[2]}
+        targets = [t for name in names if name for start in starts if (t := self.places.target(name, start))]
+        return any(self.rules.denied("read", t, self.cwd) or self.rules.asked("read", t, self.cwd) for t in targets)
 
 
 def is_no_file(op: str, target: Word) -> bool:

@@ -149,7 +149,7 @@ def strip_safe(words: list[Word]) -> list[Word] | None:
 
 def shell_script(words: list[Word]) -> tuple[str, Word | None]:
     """What a shell command runs: ``text``, with the argument of ``-c``; ``file``; ``stdin``; or ``unknown``."""
-    i, dash_c = 1, False
+    i, dash_c, dash_s = 1, False, False
     while i < len(words):
         text = words[i].literal
         if text is None:
@@ -161,13 +161,35 @@ def shell_script(words: list[Word]) -> tuple[str, Word | None]:
             break
         if not text.startswith("--"):
             dash_c = dash_c or (text[0] == "-" and "c" in text)
+            dash_s = dash_s or (text[0] == "-" and "s" in text)
             i += 1 if "o" in text.lower() else 0
         elif text in _SHELL_TAKES:
             i += 1
         i += 1
     if i >= len(words):
         return ("unknown", None) if dash_c else ("stdin", None)
-    return ("text", words[i]) if dash_c else ("stdin", None) if is_descriptor(words[i]) else ("file", None)
+    if dash_c:
+        return "text", words[i]
+    return ("stdin", None) if dash_s or is_descriptor(words[i]) else ("file", None)
+
+
+def replaced(words: list[Word], rest: list[Word] | None) -> str:
+    """The mark that ``xargs`` or ``parallel`` replaces by text that it reads; ``""`` where it adds the text at the end.
+
+    :param rest: the command, where the options are understood.
+    """
+    if words[0].value == "parallel":
+        return "{"
+    if words[0].value != "xargs":
+        return ""
+    options = words[1:] if rest is None else words[1:len(words) - len(rest)]
+    for word, later in pairwise([*options, words[0]]):
+        text = word.value
+        if match := re.match(r"-[0prtxo]*I(.*)", text, re.DOTALL):
+            return match[1] or later.value
+        if match := re.match(r"(?:-[0prtxo]*i|--replace=?)(.*)", text, re.DOTALL):
+            return match[1] or "{}"
+    return ""
 
 
 def opens_shell(words: list[Word], rest: list[Word] | None) -> bool:
