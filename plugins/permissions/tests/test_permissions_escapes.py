@@ -222,3 +222,32 @@ HOLDS = PaperView(files=["/proj/app/.env", "/proj/app/secrets/k", "/proj/app/e/x
 def test_diff_of_folders_reads_what_they_hold(command: str, free: str, limited: str) -> None:
     assert Paper(view=HOLDS).bash(command) == free
     assert Paper(view=HOLDS, deny=["Read(/.env)", "Read(/secrets/**)"]).bash(command) == limited
+
+
+@pytest.mark.parametrize(("command", "expected"), [
+    ("git grep -e SECRET", "ask"), ("git grep --untracked -e SECRET", "ask"), ("git grep --no-index SECRET", "ask"),
+    ("git grep --cached x", "ask"), ("git grep x -- src", "ask"), ("git diff -- .env", "deny"), ("git show HEAD:.env", "deny"),
+    ("git show :.env", "deny"), ("git show :0:.env", "deny"), ("git show HEAD:./.env", "deny"),
+    ("git cat-file -p HEAD:.env", "deny"),
+    ("git log -p -- .env", "deny"), ("git log -L1,9:.env", "ask"), ("git log -L 1,9:secrets/k", "deny"),
+    ("git blame .env", "deny"),
+    ("git log -p -- '*.env'", "ask"), ("git diff -- ':/.env'", "ask"), ("git diff ':(glob)**/k'", "ask"),
+    ("git show 'HEAD:.en?'", "ask"),
+    ("git show HEAD:a", "allow"), ("git diff HEAD~1 -- src/m.py", "allow"), ("git log --oneline", "allow"),
+    ("git status", "allow"),
+    ("git log --format='%h %s'", "allow"), ("git log --author='a*'", "allow"),
+])
+def test_git_prints_no_file_under_a_read_rule(command: str, expected: str) -> None:
+    view = PaperView(files=[*repository("/proj/app/.git"), "/proj/app/.env", "/proj/app/secrets/k", "/proj/app/src/m.py"])
+    assert Paper(view=view, deny=["Read(.env)", "Read(/secrets/**)"]).bash(command) == expected
+    assert Paper(view=view).bash(command) == ("ask" if "--no-index" in command else "allow")
+
+
+def test_git_names_files_from_the_top_of_the_repository() -> None:
+    view = PaperView(files=[*repository("/proj/app/.git"), "/proj/app/secrets/k", "/proj/app/src/m.py"])
+    assert Paper(view=view, deny=["Read(/secrets/**)"]).bash("git show HEAD:secrets/k", cwd="/proj/app/src") == "ask"
+
+
+def test_git_diff_without_a_repository_reads_whole_folders() -> None:
+    assert Paper(view=HOLDS, deny=["Read(.env)"]).bash("git diff . e") == "ask"
+    assert Paper(view=HOLDS, deny=["Read(/secrets/**)"]).bash("git diff d2 e") == "allow"

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 
+from . import repository
 from .forms import Sub
 from .options import Options, take_apart
 from .readonly_table import DOCKER, FIND_OPTIONS, FIND_TESTS, GIT, TABLE, Spec
 from .scripts import awk_only_prints, sed_only_prints
 from .shellpaths import ShellPaths
-from .syntax import Word
+from .syntax import Word, literal_word
 
 _FIND = {name: kind for kind, names in FIND_TESTS.items() for name in names.split()}
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+:-]*")
@@ -239,6 +240,8 @@ def _git(words: list[Word], paths: ShellPaths) -> str:
     return _git_operands(rest[0].text, spec, taken, paths)
 
 
+_GIT_PRINTS = frozenset(("log", "show", "diff", "blame", "cat-file", "grep"))
+"""These print contents of files."""
 _GIT_LISTS = frozenset(("l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"))
 _GIT_READS_CONFIG = frozenset(("l", "--list", "--get", "--get-all", "--get-regexp"))
 
@@ -261,12 +264,19 @@ def _git_operands(name: str, spec: Spec, taken: Options, paths: ShellPaths) -> s
         return ""
     if spec.operands == "none":
         return wrong if operands else ""
+    if name == "grep" and (why := paths.not_deeply_readable_anywhere()):
+        return why
+    if name == "diff" and not repository.found(paths.view, paths.cwd) and taken.operands:  # plain diff, of whole folders
+        if why := paths.not_deeply_readable(taken.operands):
+            return why
     # revisions and files cannot be told apart; a revision read as a path lies inside, a path outside is found
     pattern = spec.operands == "pattern" and "e" not in taken.flags
     for word in taken.operands[1:] if pattern else taken.operands:
         if why := paths.not_readable(word):
             return why
-        if ":" in word.value and paths.limited(word.value.partition(":")[2]):
+    lines = [literal_word(w.value.rpartition(":")[2]) for w in taken.values if ":" in w.value]  # -L 1,9:file
+    for word in (*taken.operands, *lines) if name in _GIT_PRINTS else ():
+        if paths.maybe_limited(word.value):
             return f"{word.text[:60]!r} may be a file that a rule keeps from being read"
     return ""
 

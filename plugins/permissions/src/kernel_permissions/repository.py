@@ -41,3 +41,13 @@ def foreign(view: View, here: str, start: str, *, changing: bool) -> str:
 def _complete(view: View, git: str) -> bool:
     """Whether git accepts the folder, so that it looks no further."""
     return all(view.exists(posixpath.join(git, name)) for name in ("HEAD", "objects", "refs"))
+
+
+def found(view: View, here: str) -> bool:
+    """Whether git would find any repository."""
+    place = view.resolve(here) or here
+    while not view.exists(posixpath.join(place, ".git")):
+        if place == posixpath.dirname(place):
+            return False
+        place = posixpath.dirname(place)
+    return True
