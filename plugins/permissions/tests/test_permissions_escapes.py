@@ -251,3 +251,59 @@ def test_git_names_files_from_the_top_of_the_repository() -> None:
 def test_git_diff_without_a_repository_reads_whole_folders() -> None:
     assert Paper(view=HOLDS, deny=["Read(.env)"]).bash("git diff . e") == "ask"
     assert Paper(view=HOLDS, deny=["Read(/secrets/**)"]).bash("git diff d2 e") == "allow"
+
+
+# -- what runs without standing there as a command (5.2) -------------------------------------------------------------------
+RUNS = [
+    "PAGER='touch P' man ls", "GIT_PAGER='touch P' git -p log", "GIT_EDITOR='touch P' git commit", "export EDITOR='touch P'; x",
+    "env VISUAL='touch P' x", "sudo MANPAGER='touch P' man x", "GIT_SSH_COMMAND='touch P' git fetch",
+    "GIT_EXTERNAL_DIFF='touch P' git diff",
+    "PAGER=$X man ls", "bash -c 'PAGER=\"touch P\" man ls'", "bash -c 'PAGER=\"touch P\"; man ls'", "LESSOPEN='|touch P' less x",
+    "BASH_ENV=x bash -c true", "ENV=x sh -ic true", "env BASH_ENV=x bash -c true", "export BASH_ENV=x; bash -c true",
+    "declare -x BASH_ENV=x", "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.p GIT_CONFIG_VALUE_0=tag git p",
+    "GIT_CONFIG_PARAMETERS=\"'alias.p=x'\" git p", "GIT_CONFIG_GLOBAL=x git p", "GIT_EXEC_PATH=x git p", "git --exec-path=x p",
+    "git -c core.pager='touch P' -p log", "git -ccore.pager='touch P' -p log", "git -c Core.FsMonitor='touch P' status",
+    "git -c alias.x='!touch P' x", "git -c alias.x=y x", "git -c pager.log=\"$X\" log", "git --config-env=alias.x=X x",
+    "git --config-env core.pager=X log", "git clone -c core.sshCommand='touch P' u",
+    "git clone --config core.sshCommand='touch P' u",
+    "git config alias.p push", "git config --global alias.p push", "git config set alias.p push", "git config core.hooksPath h",
+    "git config core.editor 'touch P'", "git config credential.helper '!touch P'", "git -c include.path=x log",
+    "git bisect run touch P", "git rebase --exec 'touch P' x", "git rebase -x 'touch P' x", "git rebase --exec='touch P' x",
+    "git submodule foreach 'touch P'", "git submodule foreach --recursive touch P", "git difftool -x 'touch P'",
+    "git filter-branch --x y",
+    "git clone -u 'touch P' x", "git fetch --upload-pack='touch P' x", "git grep -O'touch P' x",
+    "git push --receive-pack='touch P' x",
+    ". /dev/stdin <<< 'touch P'", "source /dev/fd/0 <<< 'touch P'", "source <(echo touch P)", ". $X", "source \"$X\"",
+    "bash /dev/stdin <<< 'touch P'", "mapfile -C 'touch P; true' -c 1 <<< a", "readarray -C 'touch P' a", "compgen -C 'touch P'",
+    "complete -C 'touch P' x", "complete -F f x", "PS4='$(touch P)'; set -x; true", "PS4='$(touch P)' bash -x x",
+    "PROMPT_COMMAND='touch P'; bash -ic true", "hash -p /usr/bin/touch foo; foo P", "alias g=git\ng tag t1", "enable -f x y",
+    "bind -x '\"a\":touch P'", "trap 'touch P' EXIT", "exec -a x touch P", "exec $X", "coproc touch P", "eval \"$X\"", "$X",
+    "command $X",
+    "xargs -I{} {} P <<< touch", "xargs touch", "find . -exec {} ';'", "bash -c \"$X\"", "cat x | bash", "bash < x",
+    "repeat 1 touch P", "nocorrect touch P", "- touch P", "emulate sh -c 'touch P'", "fc -s", "fc -e x", "r", "sched +1 touch P",
+    "zmodload x", "autoload x", "f() { \"$@\"; }; f touch P", "for c in touch; do $c P; done", "read PS4", "printf -v PS4 x",
+]
+
+
+@pytest.mark.parametrize("command", RUNS)
+def test_what_does_not_stand_there_as_a_command_asks_where_a_rule_denies_some(command: str) -> None:
+    assert Paper(allow=["Bash"], deny=["Bash(touch *)"]).bash(command) in ("ask", "deny")
+    assert Paper(allow=["Bash"], ask=["Bash(touch *)"]).bash(command) == "ask"
+
+
+@pytest.mark.parametrize(("command", "denied"), [
+    ("xargs -I{} git {} t0 <<< tag", "Bash(git tag *)"), ("xargs git <<< tag", "Bash(git tag *)"), ("git $X", "Bash(git tag *)"),
+    ("f() { git \"$@\"; }; f tag x", "Bash(git tag *)"), ("bash -c 'git \"$@\"' x tag", "Bash(git tag *)"),
+    ("PAGER='git tag x' man ls", "Bash(git tag *)"), ("git rebase -x 'git tag x' y", "Bash(git tag *)")])
+def test_a_denied_subcommand_does_not_come_in_by_another_way(command: str, denied: str) -> None:
+    assert Paper(allow=["Bash"], deny=[denied]).bash(command) in ("ask", "deny")
+
+
+@pytest.mark.parametrize("command", [
+    "PAGER=cat git log", "GIT_EDITOR=true git rebase --continue", "git -c core.pager=cat log", "git -c user.name=x commit -m y",
+    "git -c core.fsmonitor=false status", "git config user.name x", "git config --get alias.p", "git rebase main",
+    "git bisect good",
+    "source .venv/bin/activate", "bash x.sh", "NODE_OPTIONS=--x npm test", "PATH=$PATH:/x make", "set -x", "git submodule update",
+    "git commit -m 'config alias.x y'", "git push origin main", "git fetch", "export CI=1", "git -c a.b=\"$X\" log"])
+def test_common_commands_stay_allowed_beside_a_deny_rule(command: str) -> None:
+    assert Paper(allow=["Bash"], deny=["Bash(touch *)"]).bash(command) == "allow"

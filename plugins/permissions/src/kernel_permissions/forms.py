@@ -8,9 +8,10 @@ wrapping, quoting and spelling can only make a decision stricter.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import pairwise, takewhile
 
-from . import evaluates, wrappers
+from . import dynamic, evaluates, wrappers
 from .shell import Parser
 from .syntax import RESERVED, Assign, Opaque, Redirect, Script, Simple, Word, expand_braces, literal_word
 
@@ -64,12 +65,15 @@ class _Analysis:
     def __init__(self, simple: Simple, parser: Parser) -> None:
         self.parser = parser
         self.budget = MAX_INNER
+        self.mark = ""
+        """What a wrapper around the present command replaces by text that it reads."""
         self.sub = Sub(simple)
         self.lenient()
         if simple.words or simple.assigns:
             self.remember(simple.text)
         if why := evaluates.by_assigns(simple.assigns):
             self.unknown(why)
+        self.runs(dynamic.by_variables(simple.assigns, simple.words), 0)
         if simple.kind == "command":
             self.strict(simple.words, simple, 0)
         elif simple.words:
@@ -136,6 +140,8 @@ class _Analysis:
         if self.budget < 0 or level > MAX_LEVELS:
             self.unknown("too many commands inside one another")
             return
+        if level:
+            self.runs(dynamic.by_variables(simple.assigns if simple else (), words), level)
         while words and _ASSIGN_WORD.match(words[0].value):
             words = words[1:]
         if not words:
@@ -149,6 +155,7 @@ class _Analysis:
         if resolved[0].value in RESERVED:
             self.unknown(f"{resolved[0].value!r} stands where a command was expected")
         self.names(resolved)
+        self.runs(dynamic.by_name(resolved), level)
         self.follow(resolved[0].value, resolved, simple, level)
 
     def follow(self, name: str, words: list[Word], simple: Simple | None, level: int) -> None:
@@ -228,8 +235,10 @@ class _Analysis:
             self.unknown("xargs runs what it reads")
         if not words:
             return
-        start = len(self.sub.layers)
+        start, outer = len(self.sub.layers), self.mark
+        self.mark = "{}" if wrapper == "find" else mark or outer
         self.strict(words, None, level + 1)
+        self.mark = outer
         if wrapper in ("xargs", "parallel"):
             for layer in self.sub.layers[start:]:
                 known = [w.value for w in takewhile(lambda w: not mark or mark not in w.value, layer)]
@@ -270,7 +279,7 @@ class _Analysis:
 
     def text(self, word: Word, level: int) -> None:
         """A word that is a script of its own."""
-        if word.dynamic:
+        if word.dynamic or (self.mark and self.mark in word.value):
             self.unknown(f"the script {word.text[:40]!r} is only known when it runs")
             return
         try:
@@ -290,6 +299,14 @@ class _Analysis:
                 self.strict(simple.words, simple, level + 1)
             elif simple.assigns:
                 self.remember(simple.text)
+                self.runs(dynamic.by_variables(simple.assigns, ()), level + 1)
+
+    def runs(self, found: Iterable[dynamic.Runs], level: int) -> None:
+        for script, unknown in found:
+            if script is not None and level < MAX_LEVELS:
+                self.text(script, level)
+            elif unknown or script is not None:
+                self.unknown(unknown or "too many commands inside one another")
 
     def names(self, words: list[Word]) -> None:
         """Builtins that evaluate what they are given: ``test -v 'a[$(x)]'``."""

@@ -72,7 +72,7 @@ LOOSE = frozenset((
     "watch parallel nsenter strace ltrace systemd-run runuser su script pkexec firejail bwrap setarch prlimit cgexec "
     "dbus-run-session xvfb-run faketime numactl gdb valgrind perf entr caffeinate gtimeout gnice chpst softlimit "
     "start-stop-daemon daemonize torsocks proxychains proxychains4 ccache distcc catchsegv sg runcon setpriv capsh "
-    "cpulimit").split())
+    "cpulimit repeat nocorrect - emulate").split())
 """Exec wrappers with options of their own: every later word is a possible command."""
 
 EXACT_ONLY = frozenset(("watch", "setsid", "ionice", "flock"))
