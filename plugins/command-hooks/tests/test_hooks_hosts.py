@@ -179,6 +179,35 @@ async def test_trust_of_a_folder_above_is_not_enough_for_a_projects_subagent(wor
     assert world.ran() == []
 
 
+# -- hooks hold ----------------------------------------------------------------------------------------------------------
+async def test_hooks_hold_after_a_resume_and_what_they_said_is_there_again(world: World, make_bash: Any) -> None:
+    """SessionStart runs again; the others' context of the past is replayed, and their handlers are not."""
+    say = {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": "mind the gap"}}
+    world.settings(hooks={**world.hooks("SessionStart", world.handler("s")),
+                          **world.hooks("UserPromptSubmit", world.handler("u", json_out=say)),
+                          **world.hooks("PreToolUse", world.handler("g", exit=2, stderr="no"))})
+    options: dict[str, Any] = {"installed": ["sessions"], "persist": True}
+    session = world.start([call("Bash", command="a"), text("one")], tools=[make_bash()], **options)
+    await world.prompt("first", session)
+    await session.close()
+    tool = make_bash()
+    again = world.start([call("Bash", "again", command="b"), text("two")], tools=[tool], resume=session.id, **options)
+    await world.prompt("second", again)
+    assert [i["source"] for i in world.inputs("s")] == ["startup", "resume"]
+    assert [i["prompt"] for i in world.inputs("u")] == ["first", "second"] and world.ran().count("g") == 2
+    assert tool.inputs == [] and world.model_saw().count("mind the gap") >= 2
+    first_request = world.kit.model.requests[0]["messages"]
+    assert "mind the gap" in str(first_request[0]), "the context of the first prompt stands where it stood"
+
+
+async def test_a_subagent_does_not_watch_files_a_second_time(world: World) -> None:
+    world.settings(hooks=world.hooks("FileChanged", "true", matcher="a"))
+    session = world.start()
+    session.agent_id, session.agent_type = "1", "Explore"
+    await world.fire(session, EVENTS["PreToolUse"], **PRE)
+    assert session.plugin_state["command-hooks"]._watcher is None
+
+
 # -- what somebody else shows ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("print_mode", "written"), [(False, ["\x07"]), (True, [])])
 async def test_only_an_interactive_session_writes_to_a_terminal(world: World, print_mode: bool, written: list[str]) -> None:

@@ -112,6 +112,16 @@ async def test_a_session_that_is_resumed_goes_on_in_its_trace(world: World, make
     assert starts == ["SessionStart:startup", "SessionStart:resume"]
 
 
+async def test_who_listened_before_still_hears_everything(world: World, make_bash: Any) -> None:
+    world.settings(kernel=TRACE)
+    session = world.start([text("done")], installed=["sessions"], persist=True)
+    heard: list[str] = []
+    session.harness.trace_sink = lambda session, event, outcomes, merged: heard.append(event.event_name)
+    await world.prompt("go", session)
+    await session.close()
+    assert heard == [line["event"] for line in lines(world)] and "SessionEnd" in heard
+
+
 # -- the command -----------------------------------------------------------------------------------------------------------
 def show(*args: str) -> str:
     with redirect_stdout(io.StringIO()) as out:

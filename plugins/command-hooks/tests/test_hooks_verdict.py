@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 from kernel_command_hooks.facts import FACTS
 from kernel_command_hooks.run_mcp import fill as fill_input
 from kernel_command_hooks.run_prompt import fill
@@ -138,3 +139,27 @@ def test_arguments_are_filled_in(prompt: str, filled: str) -> None:
 ])
 def test_placeholders_of_a_tools_input(given: Any, filled: Any) -> None:
     assert fill_input(given, {"tool_input": {"file_path": "/a", "lines": [1, 2]}}) == filled
+
+
+@given(st.text())
+def test_whatever_a_model_says_is_a_verdict_or_a_value_error(text: str) -> None:
+    try:
+        verdict = read_verdict(text)
+    except ValueError:
+        return
+    assert verdict.ok or verdict.reason
+
+
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(
+    st.text(), inner), max_leaves=10)
+
+
+@given(JSON, st.dictionaries(st.text(), JSON))
+def test_filling_keeps_what_holds_no_placeholder(value: Any, event: dict[str, Any]) -> None:
+    filled = fill_input(value, event)
+    assert filled == value or "${" in str(value)
+
+
+@given(st.text(), st.text(alphabet=st.characters(exclude_characters="$\\")))
+def test_the_arguments_are_always_there(prompt: str, arguments: str) -> None:
+    assert arguments in fill(prompt, arguments)

@@ -115,7 +115,7 @@ class Hooks:
         self.handlers = {}
         if _has_sources(session):
             self._read()
-        if self._watcher is not None or "FileChanged" in self.handlers:
+        if self._watcher is not None or ("FileChanged" in self.handlers and session.agent_id is None):
             self.watcher.aim(settings=False)
 
     def _read(self) -> None:

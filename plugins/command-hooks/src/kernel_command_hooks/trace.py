@@ -42,6 +42,23 @@ def start(hooks: Hooks) -> None:
     Trace(session, Path(session.transcript.path).with_suffix("") / FILE).attach(hooks)
 
 
+class Sink:
+    """What the kernel calls after every firing; passes it on to the trace of the session, and to whoever listened before."""
+
+    def __init__(self, before: Callable[[Session, Event, list[Any], Merged], None] | None) -> None:
+        self._before = before
+        self.traces: dict[str, Trace] = {}
+
+    def __call__(self, session: Session, event: Event, outcomes: list[Any], merged: Merged) -> None:
+        if self._before is not None:
+            self._before(session, event, outcomes, merged)
+        trace = self.traces.get(session.id)
+        if trace is not None:
+            trace.fired(event, outcomes, merged)
+            if event.event_name == "SessionEnd" and event.match_value not in ("clear", "resume"):
+                del self.traces[session.id]
+
+
 class Trace:
     """Writes one line per firing, and one per handler that nobody waited for."""
 
@@ -54,14 +71,9 @@ class Trace:
 
     def attach(self, hooks: Hooks) -> None:
         harness = self._session.harness
-        before: Callable[..., None] | None = harness.trace_sink
-
-        def sink(session: Session, event: Event, outcomes: list[Any], merged: Merged) -> None:
-            if before is not None:
-                before(session, event, outcomes, merged)
-            if session is self._session:
-                self.fired(event, outcomes, merged)
-        harness.trace_sink = sink
+        if not isinstance(harness.trace_sink, Sink):
+            harness.trace_sink = Sink(harness.trace_sink)
+        harness.trace_sink.traces[self._session.id] = self
         hooks.running.listeners.append(self.handled)
 
     def handled(self, done: Handled) -> None:
