@@ -107,13 +107,14 @@ async def test_an_async_handler_that_cannot_start_is_told(world: Any) -> None:
 async def test_exit_2_tells_the_model_within_the_turn(world: Any, echo: Any, does: dict[str, Any], says: str | None) -> None:
     """The handler ends while the turn is still running; the model hears of it with its next request."""
     handler = {"type": "command", "command": world.handler("a", **does), "asyncRewake": True, "rewakeMessage": "look here:",
-               "rewakeSummary": "s"}
+               "rewakeSummary": "the deploy is told of"}
     world.settings(hooks=world.hooks("PostToolUse", handler, matcher="First"))
     session = world.start([call("First"), call("Second"), text("done")], tools=[echo("First"), Slow(world, echo)])
     await world.prompt("go", session)
     seen = [m for r in world.kit.model.requests for m in (str(r["messages"]),)]
     assert [says is not None and " ".join(says.split()) in " ".join(s.replace("\\n", " ").split()) for s in seen] == [
         False, False, says is not None]
+    assert ("the deploy is told of" in world.notices()) is (says is not None), "the person gets one line"
     await session.close()
 
 

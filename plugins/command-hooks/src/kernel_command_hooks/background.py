@@ -73,6 +73,8 @@ class Background:
             text = ran.stderr.strip() or ran.stdout.strip()
             intro = f"{spec.rewake_message}\n" if isinstance(spec.rewake_message, str) else ""
             self.wake.append(self._session.cap(f"{event.hook_name} hook, running in the background: {intro}{text}"))
+            if isinstance(spec.rewake_summary, str):
+                self._session.notice(spec.rewake_summary, level="info")
             wake = self._session.plugin_state.get(WAKE)
             if callable(wake):
                 wake()

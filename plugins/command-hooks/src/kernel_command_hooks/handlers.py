@@ -46,6 +46,7 @@ class Command(Spec, tag="command"):
     run_async: bool = field(default=False, name="async")
     rewake: bool = field(default=False, name="asyncRewake")
     rewake_message: Any = field(default=None, name="rewakeMessage")
+    rewake_summary: Any = field(default=None, name="rewakeSummary")
 
     def what(self) -> tuple[Any, ...]:
         return self.command, self.args, self.shell
