@@ -212,6 +212,8 @@ class Decision:
             return None
         if judgement.unknown and self.facts.rules.scopes("Bash"):
             return self.ask("other", f"rules for Bash cannot be checked: {judgement.unknown}")
+        if judgement.relinked:
+            return self.ask("other", judgement.relinked)
         if possible := judgement.may_become():
             return self.ask("rule", f"{self._named(possible.rule)} may cover what {possible.part!r} becomes", possible.rule)
         if not used:

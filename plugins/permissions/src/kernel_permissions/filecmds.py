@@ -66,8 +66,8 @@ def uses(layer: list[Word]) -> Iterator[Use]:
     if (name in _PATTERN_FIRST and not explicit) or name in _MODE_FIRST:
         operands = operands[1:]
     into = name in MOVES and any(re.match(r"-[A-Za-z]*t|--target-d", w.value) for w in layer[1:])
-    for word in glued:
-        yield Use(word, name in WRITES or name in MOVES)
+    for word in glued:  # sed -i.orig/* keeps copies there
+        yield Use(word, name in WRITES or name in MOVES or in_place)
     if name in MOVES:
         yield from _moved(name, operands, [*operands, *glued] if into else operands[-1:])
         return

@@ -67,6 +67,8 @@ class _Analysis:
         self.budget = MAX_INNER
         self.mark = ""
         """What a wrapper around the present command replaces by text that it reads."""
+        self.fed_words = False
+        """Whether a wrapper adds words that it reads."""
         self.sub = Sub(simple)
         self.lenient()
         if simple.words or simple.assigns:
@@ -104,7 +106,8 @@ class _Analysis:
         elif name.value.rsplit("/", 1)[-1] in wrappers.EXACT_ONLY:
             self.sub.exact_only = True
         elif name.value.rsplit("/", 1)[-1] == "find":
-            self.sub.exact_only = any(w.value in wrappers.FIND_WRITES or w.dynamic or w.brace or w.glob for w in words[1:])
+            self.sub.exact_only = self.sub.via_xargs or any(
+                w.value in wrappers.FIND_WRITES or w.dynamic or w.brace or w.glob for w in words[1:])
         elif name.value in ("eval", "source", ".", "exec") and any(w.literal is None for w in words[1:]):
             self.sub.exact_only = True
 
@@ -145,6 +148,7 @@ class _Analysis:
         while words and _ASSIGN_WORD.match(words[0].value):
             words = words[1:]
         if not words:
+            self.nothing_left()
             return
         resolved = self.remember_words(words)
         if not resolved:
@@ -184,6 +188,8 @@ class _Analysis:
             self.wrapper(name, words, level)
 
     def find(self, words: list[Word], level: int) -> None:
+        if self.fed_words:
+            self.unknown("find may be given -exec by xargs")
         for inner in wrappers.find_commands(words):
             self.inner(inner, "find", level)
         for i, word in enumerate(words[1:], 1):
@@ -233,18 +239,25 @@ class _Analysis:
             self.unknown(f"{wrapper} runs what it reads")
         if wrapper == "xargs" and len(words) == 1 and (words[0].value in wrappers.SAFE or words[0].value in wrappers.EXEC):
             self.unknown("xargs runs what it reads")
-        if not words:
-            return
-        start, outer = len(self.sub.layers), self.mark
-        self.mark = "{}" if wrapper == "find" else mark or outer
-        self.strict(words, None, level + 1)
-        self.mark = outer
+        start, outer = len(self.sub.layers), (self.mark, self.fed_words)
+        self.mark = "{}" if wrapper == "find" else mark or self.mark
+        self.fed_words = (self.fed_words or wrapper in ("xargs", "parallel")) and wrapper != "find"
+        if words:
+            self.strict(words, None, level + 1)
+        elif wrapper not in ("xargs", "parallel"):
+            self.nothing_left()
+        self.mark, self.fed_words = outer
         if wrapper in ("xargs", "parallel"):
             for layer in self.sub.layers[start:]:
                 known = [w.value for w in takewhile(lambda w: not mark or mark not in w.value, layer)]
                 self.sub.open_ended.append(" ".join(known))
                 if not known:
                     self.unknown(f"{wrapper} runs what it reads")
+
+    def nothing_left(self) -> None:
+        """A wrapper without a command: what ``xargs`` reads would be one."""
+        if self.fed_words:
+            self.unknown("xargs runs what it reads")
 
     def shell(self, words: list[Word], simple: Simple | None, level: int) -> None:
         kind, argument = wrappers.shell_script(words)

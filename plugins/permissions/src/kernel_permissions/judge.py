@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from . import filecmds, readonly
 from .forms import Sub, rough
-from .paths import PathRules, Places, Target
+from .paths import PathRules, Places, Target, under
 from .rules import Rule, RuleSet
 from .safety import REMOVERS, Removals, protected
 from .shell import Parser
@@ -149,6 +149,28 @@ class Judgement:
                 if rule.command.may_begin(start):
                     return Hit(rule, start)
         return None
+
+    @lazy
+    def relinked(self) -> str:
+        """A file that lies behind a link which the command itself makes: no rule about files can be applied to it."""
+        made = [place for layer in self.layers if layer[0].value == "ln" for place in self._links_of(layer)]
+        if not made:
+            return ""
+        others = [use.word for layer in self.layers if layer[0].value != "ln" for use in filecmds.uses(layer)]
+        others += [r.target for s in self.subs for r in (*s.simple.redirects, *s.redirects)
+                   if r.target is not None and r.op != "<<<" and not is_no_file(r.op, r.target)]
+        return next((f"{word.text[:60]!r} may lie behind a link that the command makes" for word in others
+                     for target in self.shell.guesses(word) if any(under(target.given, place) for place in made)), "")
+
+    def _links_of(self, layer: list[Word]) -> list[str]:
+        operands = [w for w in layer[1:] if not w.value.startswith("-")]
+        if not operands:
+            return []
+        names = [posixpath.basename(w.value.rstrip("/")) for w in operands]
+        if len(operands) == 1:
+            return [posixpath.join(d, names[0]) for d in self.shell.likely]
+        folders = [t.given for w in operands for t in self.shell.guesses(w)]
+        return [*(t.given for t in self.shell.guesses(operands[-1])), *(posixpath.join(f, n) for f in folders for n in names)]
 
     # -- what needs no question ----------------------------------------------------------------------------------------
     @lazy
