@@ -12,6 +12,7 @@ import msgspec
 from kernel import events as e
 from kernel.calls import Batch, Call, copied, hook_context, replace_input
 from kernel.merge import NOTHING, Merged
+from kernel.messages import reminder
 from kernel.policy import PermissionCall, Verdict
 from kernel.tools import error_result
 
@@ -71,6 +72,18 @@ async def permit(session: Session, batch: Batch, call: Call, hooks: Merged) -> N
                         verdict = _no_verdict(session, call, error)
     if verdict.behavior == "deny" and call.result is None:
         _deny(session, call, verdict.message or _refusal(call, "a rule denies it"), verdict)
+        if verdict.reason_type == "classifier":
+            await _denied_by_classifier(session, call, verdict)
+
+
+async def _denied_by_classifier(session: Session, call: Call, verdict: Verdict) -> None:
+    """Auto mode refused: a hook may let the model try again, the denial itself stands (hooks contract, 18.10)."""
+    if not session.harness.dispatcher.listens(e.PermissionDenied):
+        return
+    merged = await session.fire(session.make(
+        e.PermissionDenied, tool_name=call.name, tool_input=copied(call.input), tool_use_id=call.id, reason=verdict.message))
+    if merged.retry and not verdict.undecided:
+        call.reminders.append(reminder("PermissionDenied hook: you may retry this call."))
 
 
 def _decide(session: Session, call: Call, hooks: Merged) -> Verdict:

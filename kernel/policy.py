@@ -39,7 +39,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
     ``reason_type``: ``rule``, ``mode``, ``hook``, ``classifier``, ``safety``, ``workingDir``, ``subcommands``,
     ``promptTool``, ``asyncAgent`` or ``other``. ``rule`` and ``source`` name the rule that decided. ``message`` is for
-    the model. ``suggestions`` are permission updates that a person may choose with an ``ask``.
+    the model. ``suggestions`` are permission updates that a person may choose with an ``ask``. ``undecided``: a denial because
+    the classifier gave no answer that can be read; a hook cannot let the model try such a call again.
     """
 
     behavior: Behavior
@@ -48,6 +49,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     rule: str | None = None
     source: str | None = None
     suggestions: list[dict[str, Any]] = field(default_factory=list)
+    undecided: bool = False
 
 
 @runtime_checkable

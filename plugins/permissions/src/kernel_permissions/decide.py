@@ -315,9 +315,13 @@ class Decision:
         if self.mode == "dontAsk":
             return self.deny("mode", f"the mode is dontAsk, and {verdict.message}")
         if self.mode == "auto" and not self.firm and self.facts.classifier is not None:
-            if self.facts.classifier(self.call, verdict.message) == "allow":
+            answer = self.facts.classifier(self.call, verdict.message)
+            if answer == "allow":
                 return self.allow("classifier", "the classifier allows it")
-            return self.deny("classifier", f"the classifier refuses it ({verdict.message})")
+            if answer == "deny":
+                return self.deny("classifier", f"the classifier refuses it ({verdict.message})")
+            refused = self.deny("classifier", f"the classifier gave no verdict ({verdict.message})")
+            return Verdict(behavior="deny", reason_type="classifier", message=refused.message, undecided=True)
         return verdict
 
     def _part(self) -> str:

@@ -13,7 +13,7 @@ from .rules import Rule, RuleSet
 from .view import View
 
 Classifier = Callable[[PermissionCall, str], str]
-"""(call, why it would be asked) -> ``allow`` or ``deny``; the answer of auto mode."""
+"""(call, why it would be asked) -> ``allow`` or ``deny``, anything else is no verdict; the answer of auto mode."""
 
 
 class Facts:

@@ -66,7 +66,8 @@ class Sources:
 
     def facts(self) -> Facts:
         session = self.session
-        seen = (session.settings, session.settings.layers, session.state.grants)
+        seen = (session.settings, session.settings.layers, session.state.grants,
+                session.plugin_state.get("permissions.classifier"))
         if self._facts is None or any(a is not b for a, b in zip(seen, self._seen, strict=True)):
             self._facts, self._seen = self._make(), seen
         return self._facts
