@@ -24,6 +24,9 @@ DEADLINE_S = 660.0
 """Seconds that in-process implementations get together; above the longest default of any handler (600 s)."""
 
 
+_BOTH = ("event", "session")
+
+
 class Outcome(NamedTuple):
     """What one implementation did: one answer, or the error that it ended with, or neither."""
 
@@ -72,7 +75,10 @@ class Dispatcher:
         for plugin, function, names in implementations:
             began = perf_counter()
             try:
-                value = function(**{name: given[name] for name in names})
+                if names == _BOTH:  # the common case, without a dictionary
+                    value = function(event, session)
+                else:
+                    value = function(**{name: given[name] for name in names})
                 if value is not None and inspect.isawaitable(value):
                     waiting.append((len(returned), value))
                 returned.append((plugin, value, None, perf_counter() - began))
