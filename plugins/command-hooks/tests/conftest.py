@@ -226,6 +226,12 @@ class Server:
         self._server.shutdown()
 
 
+@pytest.fixture(autouse=True)
+def sandboxed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests of ``bypassPermissions`` may be run by root; the kernel allows that in a sandbox only."""
+    monkeypatch.setenv("IS_SANDBOX", "1")
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"

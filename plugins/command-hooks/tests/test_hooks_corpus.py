@@ -15,7 +15,7 @@ from kernel import EVENTS, Manifest, Plugin
 
 from .conftest import Placed, World
 
-SHARED = Path(os.environ.get("KERNEL_SHARED", Path(__file__).parents[4] / "shared"))
+SHARED = Path(os.environ.get("KERNEL_SHARED", Path(__file__).parents[4] / "shared")).resolve()
 CORPUS = SHARED / "corpus"
 FILES = sorted(CORPUS.rglob("hooks.json"))
 
