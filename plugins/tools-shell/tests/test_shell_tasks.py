@@ -199,7 +199,7 @@ async def test_nothing_outlives_the_session(box: Any, alive: Any) -> None:
     pids = [await box.pid("kid"), await box.pid("away")]
     await box.session.close()
     with anyio.move_on_after(10):  # killed; the system may take a moment to clear them away
-        while any(map(alive, pids)):
+        while any(map(alive, pids)):  # noqa: ASYNC110  # nothing tells of it
             await anyio.sleep(0.02)
     assert not any(map(alive, pids))
     assert [(m["task_id"], m["status"]) for m in box.said("task_notification")] == [(id, "stopped")]
