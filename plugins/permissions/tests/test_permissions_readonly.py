@@ -37,7 +37,7 @@ PAPER = Paper(view=VIEW, directories=("/extra",))
     "awk '{print $1}' a.txt", "awk -F: '{print $1, $NF}' a.txt", "awk 'NR==1' a.txt", "awk '/x/ {print $2}' a.txt", "true",
     "false", ":", "test -f a.txt",
     "test \"$X\" = y", "[ -n \"$X\" ]", "[ a = b ]", "[ ! -d src ]", "[ -e a.txt ] && echo y", "man ls", "help cd", "cd src",
-    "cd .", "cd src && ls",
+    "cd .", "cd src && ls", "cat {a,b}.txt", "ls src/{x,y}", "diff <(ls src) <(sort a.txt)", "cat <(cat a.txt)", "test $? -eq 0",
     "cd src && cat m.py", "cd /extra && ls", "git status", "git status -sb", "git status --porcelain", "git log --oneline -5",
     "git log -n 3 --stat",
     "git log --pretty=format:'%h %s' -- src", "git log main..HEAD", "git diff", "git diff --cached --name-only",
@@ -105,7 +105,8 @@ def test_reading_needs_no_rule(command: str) -> None:
     "docker run x", "docker exec x y",
     "docker ps --odd", "docker",
     # globs, backslashes, braces, variables
-    "find . -name *.py", "sort *.txt", "sed p *.txt", "fd *.py", "ls \\-la", "ls -\\la", "ls '-l'\\a", "cat {a,b}.txt", "ls $X",
+    "find . -name *.py", "sort *.txt", "sed p *.txt", "fd *.py", "ls \\-la", "ls -\\la", "ls '-l'\\a", "cat {a,../../x}.txt",
+    "cat {-n,/etc/passwd}", "sort {-o,x} y", "cat <(make)", "cat >(cat)", "[ $X = a ]", "ls $X",
     "cat $HOME/x", "cat \"$X\"",
     "cat $(ls)", "cat `ls`", "grep \"$X\" a.txt", "head -n $X a.txt", "ls -l$X", "cat ../*", "cat out/*", "cat out/away/*",
     "echo /etc/*", "cat */../x",

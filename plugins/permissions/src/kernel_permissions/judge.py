@@ -273,7 +273,7 @@ class Judgement:
         plain = sub.simple.kind == "command" and sub.words and not sub.assigns and not sub.via_xargs
         if not plain or self.shell.redefined(sub.words[0].text):
             return "it is no plain file command"
-        edit = filecmds.edits(sub.words)
+        edit = filecmds.edits(readonly.settled(sub.words))
         if isinstance(edit, str):
             return edit
         for word in edit.reads:

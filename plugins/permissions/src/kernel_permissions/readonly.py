@@ -13,7 +13,7 @@ from .options import Options, take_apart
 from .readonly_table import DOCKER, FIND_OPTIONS, FIND_TESTS, GIT, TABLE, Spec
 from .scripts import awk_only_prints, sed_only_prints
 from .shellpaths import ShellPaths
-from .syntax import Word, literal_word
+from .syntax import Word, expand_braces, literal_word
 
 _FIND = {name: kind for kind, names in FIND_TESTS.items() for name in names.split()}
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+:-]*")
@@ -26,9 +26,9 @@ _BINARY = frozenset("= == != -eq -ne -lt -le -gt -ge -nt -ot -ef".split())
 
 def why_not(sub: Sub, paths: ShellPaths) -> str:
     """``""`` where the subcommand is read-only, else the reason."""
-    words = sub.words
-    if sub.simple.kind != "command" or not words:
+    if sub.simple.kind != "command" or not sub.words:
         return "it is no plain command"
+    words = settled(sub.words)
     if sub.assigns:
         return f"the assignment {sub.assigns[0].text[:60]!r} is not known to be safe"
     name = words[0].text
@@ -43,6 +43,17 @@ def why_not(sub: Sub, paths: ShellPaths) -> str:
     if spec is None:
         return f"{name[:60]!r} is not in the read-only set"
     return _by_table(words, spec, paths)
+
+
+def settled(words: list[Word]) -> list[Word]:
+    """The words behind brace expansion. ``<(...)`` is a file that may be read: its command is a part of its own."""
+    found = words[:1]
+    for word in words[1:]:
+        if len(word.parts) == 1 and word.parts[0].kind == "d" and word.parts[0].raw.startswith("<("):
+            found.append(literal_word("/dev/null", quoted=True))
+        else:
+            found += expand_braces(word) or [word]
+    return found
 
 
 def _by_table(words: list[Word], spec: Spec, paths: ShellPaths) -> str:
@@ -121,8 +132,9 @@ def _test(words: list[Word], paths: ShellPaths) -> str:
 
 
 def _single(word: Word) -> str:
-    """One word, whatever it becomes: it must be quoted where it is dynamic."""
-    return f"{word.text[:60]!r} stands outside quotes" if any(p.kind in "vd" and not p.quoted for p in word.parts) else ""
+    """One word, whatever it becomes: it must be quoted where it is dynamic, except for numbers of the shell's own."""
+    loose = any(p.kind in "vd" and not p.quoted and p.raw not in ("$?", "$#", "$$", "$!") for p in word.parts)
+    return f"{word.text[:60]!r} stands outside quotes" if loose else ""
 
 
 def _sed(words: list[Word], paths: ShellPaths) -> str:
