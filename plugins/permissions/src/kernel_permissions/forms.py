@@ -204,8 +204,8 @@ class _Analysis:
         if why := evaluates.by_environment(words):
             self.unknown(why)
         if name in wrappers.STRING_RUNNERS:
-            for word in words[1:]:
-                if any(c in word.value for c in " \t;&|\n$`"):
+            for before, word in pairwise(words):
+                if any(c in word.value for c in " \t;&|\n$`") or re.fullmatch(r"-[A-Za-z]*c|--(session-)?command", before.value):
                     self.text(word, level)
         if name == "parallel" and len(words) == 1:
             self.unknown("parallel runs what it reads")
