@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,37 @@ async def test_added_directories_and_allowed_places_can_be_written(box: Any, wor
     await made.text("; ".join(f"echo x > {place}/file" for place in places.values()))
     assert all((place / "file").exists() for place in places.values())
     assert not (tmp_path / "missing").exists()
+
+
+async def system_is_closed(made: Any) -> None:
+    """The kernel's own files cannot be written, which would be a way out for root."""
+    text = await made.text(
+        "for f in /proc/sys/kernel/core_pattern /proc/sysrq-trigger /sys/kernel/uevent_helper /sys/power/state "
+        "/sys/fs/cgroup/cgroup.procs /dev/mem /dev/sda /dev/vda; do [ -e $f ] && (: >> $f) 2>/dev/null && echo open $f; done; "
+        "ls -d /proc/[0-9]* | wc -l")
+    assert "open" not in text.replace("[sandbox]", "") and int(text.split()[0]) < 10
+
+
+async def test_the_system_stays_closed_whatever_is_allowed(box: Any, work: Path) -> None:
+    for allowed in ([], ["/"], ["/proc", "/sys", "/dev", "/proc/sys"]):
+        made = await box({"filesystem": {"allowWrite": allowed}})
+        await system_is_closed(made)
+    assert await made.text("echo x > /dev/null && echo works") == "works"
+
+
+async def test_a_workspace_behind_a_link_and_with_an_odd_name(tmp_path: Path) -> None:
+    from kernel import ToolContext
+    from kernel.testing import Kit
+
+    (tmp_path / "real 'one'\nof $two" / "sub").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real 'one'\nof $two")
+    session = Kit(tmp_path / "link", installed=["tools-shell", "sandbox"], settings={"sandbox": {"enabled": True}}).open()
+    await session.start()
+    for command in ("echo x > file; cd sub", "echo y > file"):
+        result = await session.run_tool(session.tools["Bash"], {"command": command}, ToolContext(session, "call_1", "Bash"))
+        session.state = result.context_modifier(session.state) if result.context_modifier else session.state
+    await session.close()
+    assert (tmp_path / "link" / "file").exists() and (tmp_path / "link" / "sub" / "file").exists()
 
 
 async def test_a_directory_added_in_the_session_can_be_written(box: Any, tmp_path: Path) -> None:
@@ -164,6 +196,7 @@ async def test_file_isolation_can_be_switched_off_by_the_user_only(box: Any, wor
     made = await box(layers=[("user", off)])
     await made.text(f"echo x > {work.parent}/outside; echo x > .mcp.json")
     assert (work.parent / "outside").exists() and (work / ".mcp.json").exists()
+    await system_is_closed(made)
     assert "ENETUNREACH" in await made.text("python3 -c \"import errno, socket; s = socket.socket(); "
                                             "print(errno.errorcode[s.connect_ex(('192.0.2.1', 9))])\"")
 
@@ -200,6 +233,14 @@ async def test_protected_files_stay_as_they_are(box: Any, repository: Path) -> N
     assert {name: (work / name).read_text() for name in texts} == texts
     assert (work / ".git" / "config").read_text() == config and not (work / ".git" / "hooks" / "pre-commit").exists()
     assert not (work / ".claude" / "settings.local.json").exists() and not (work / "g2").exists()
+
+
+async def test_a_repository_without_hooks_gets_none(box: Any, repository: Path) -> None:
+    shutil.rmtree(repository / ".git" / "hooks")
+    made = await box()
+    await made.text("mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit; echo ../evil > .git/commondir")
+    await made.session.close()
+    assert not (repository / ".git" / "hooks").exists() and not (repository / ".git" / "commondir").exists()
 
 
 async def test_git_stays_usable(box: Any, repository: Path) -> None:
@@ -251,6 +292,9 @@ async def test_a_linked_worktree_takes_commits_and_a_false_one_opens_nothing(box
     assert not (repository / ".git" / "hooks" / "post-commit").exists() and (tree / ".git").read_text().startswith("gitdir")
     await run(false, f"echo evil > {victim}/file")
     assert not (victim / "file").exists()
+    (false / ".git").write_text(f"gitdir: {repository}/.git/worktrees/tree\n")  # a real one, but another's
+    await run(false, f"echo evil > {repository}/.git/description")
+    assert "evil" not in (repository / ".git" / "description").read_text()
 
 
 async def test_nothing_is_left_in_the_workspace(box: Any, work: Path) -> None:
@@ -282,6 +326,20 @@ async def test_what_others_make_is_not_set_aside_and_protected_from_then_on(box:
     await made.call("Write", file_path=str(work / ".mcp.json"), content="{}")
     await made.text("echo evil > .npmrc; echo evil > .mcp.json; echo more")
     assert (work / ".npmrc").read_text() == "a person made it" and (work / ".mcp.json").read_text() == "{}"
+
+
+async def test_while_a_command_runs_in_the_background_only_file_tools_make_protected_files(box: Any, work: Path,
+                                                                                          until: Any) -> None:
+    made = await box(installed=("tools-shell", "tools-files", "permissions", "sandbox"))
+    made.session.interrupted = True  # no grace at the end
+    await made.call("Bash", command="touch started; while [ ! -e go ]; do sleep 0.02; done; echo evil > .npmrc; sleep 600",
+                    run_in_background=True)
+    await until((work / "started").exists)
+    await made.call("Write", file_path=str(work / ".mcp.json"), content="{}")
+    await made.text("touch go")
+    await until((work / ".npmrc").exists)
+    await made.text("echo more")
+    assert (work / ".mcp.json").read_text() == "{}" and not (work / ".npmrc").exists()
 
 
 async def test_the_sandbox_own_files_are_out_of_reach_even_where_all_of_tmp_is_writable(box: Any, work: Path) -> None:

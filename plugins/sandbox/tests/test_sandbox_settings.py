@@ -121,7 +121,8 @@ def test_inside_a_container_it_can_do_with_less() -> None:
 @real
 @pytest.mark.parametrize(("layers", "trusted", "on"), [
     ([("project", True)], False, True), ([("project", False), ("user", True)], False, True),
-    ([("project", False), ("user", True)], True, False), ([("local", False), ("user", True)], False, True), ([("managed", False), ("user", True)], False, False), ([], True, False),
+    ([("project", False), ("user", True)], True, False), ([("local", False), ("user", True)], False, True),
+    ([("managed", False), ("user", True)], False, False), ([], True, False),
     ([("managed", True), ("project", False)], True, True)])
 def test_an_untrusted_project_cannot_switch_it_off(work: Path, settings_of: Any, layers: Any, trusted: bool, on: bool) -> None:
     session = harness_of(work, settings_of, *[(s, sandbox(enabled=v)) for s, v in layers], trusted=trusted).open()

@@ -68,7 +68,7 @@ def test_the_mounts_make_hold_what_is_said(plan: Plan, path: str) -> None:
     """The last mount on the way to a path decides, as the kernel of the system has it."""
     view = View(plan)
     arguments = view.mounts("/mask")
-    kind, i = "readonly", 0
+    kind, i = view.kind("/"), 0
     while i < len(arguments):
         option = arguments[i]
         if option == "--perms":

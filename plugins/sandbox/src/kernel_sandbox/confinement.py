@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 import weakref
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kernel import KernelError, ToolError, config_dir
 from kernel_sandbox import excluded, inner, seccomp, wishes
+from kernel_sandbox.factory import rooted
 from kernel_sandbox.patterns import Finder
 from kernel_sandbox.protected import Protection, protect
 from kernel_sandbox.view import Plan, TooMany, View, under
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 
 _OPEN_FILTER = 'exec 9<"$0"; exec "$@"'
 """bubblewrap takes its filter from a descriptor; a shell opens it and becomes bubblewrap."""
+_PIPES = ("/run/initctl", "/run/systemd/initctl/fifo")
+"""Named pipes of init: a read-only mount does not keep their owner from writing to them."""
+_FRESH_S = 1.0
+"""Seconds for which a search counts that was made on behalf of a command."""
 _NEEDED = ("/bin", "/dev", "/etc", "/lib", "/proc", "/usr")
 
 
@@ -52,7 +58,8 @@ class Confinement:
         self._looking = Lock()
         self._seen: tuple[object, str, int] = (session.settings.layers, session.project_root, 0)
         self._asked = asked
-        self._finders = _Finders(asked)
+        self._finder = _finder(asked)
+        self._looked: tuple[float, dict[str, list[str]]] | None = None
         self._check_start()
 
     # -- the protocol --------------------------------------------------------------------------------------------------
@@ -71,14 +78,14 @@ class Confinement:
                 return argv
         elif not self.confines(input or {}):
             return argv
-        with self._looking:
-            view = self._view(asked, writable)
+        view = self._view(asked, writable)
         try:
             mounts = view.mounts(self.mask)
         except TooMany:
             raise ToolError("sandbox_failed", "The command was not run: the sandbox would need too many mounts. The person has "
                                               "to use fewer or narrower deny rules and sandbox.filesystem paths.") from None
-        command = [self.program, *self.form, *mounts, "--setenv", "TMPDIR", self.tmp, "--setenv", "TMPPREFIX", f"{self.tmp}/zsh"]
+        form = rooted(self.form, writable=view.kind("/") == "writable")
+        command = [self.program, *form, *mounts, "--setenv", "TMPDIR", self.tmp, "--setenv", "TMPPREFIX", f"{self.tmp}/zsh"]
         for name in asked.hide:
             command += ["--unsetenv", name]
         command += self._network_variables(asked)
@@ -89,9 +96,9 @@ class Confinement:
         return ["/bin/sh", "-c", _OPEN_FILTER, self.filter, *command, "--seccomp", "9", "--chdir", cwd, "--", *argv]
 
     def look(self) -> None:
-        """Search for what patterns mean. The first search of a large workspace takes long; ``wrap`` then is quick."""
-        with self._looking:
-            self._view(self._asked, ())
+        """Search for what patterns mean, on behalf of the next ``wrap``: in a large workspace that takes long."""
+        self.protection()
+        self._looked = (time.monotonic(), self._find())
 
     def close(self) -> None:
         if self._protection is not None:
@@ -111,7 +118,8 @@ class Confinement:
             except KernelError as error:
                 self.session.notice(f"sandbox: {error}; the boundaries stay as they were", guard=True)
             else:
-                self._finders = _Finders(self._asked)
+                self._finder = _finder(self._asked)
+                self._looked = None
                 for proxy in self._proxy:
                     proxy.domains = self._asked.domains
         return self._asked
@@ -143,10 +151,10 @@ class Confinement:
     # -- files ---------------------------------------------------------------------------------------------------------
     def protection(self) -> Protection:
         """What stays read-only in writable places; found once, before anything runs that could change the answer."""
-        if self._protection is None:
-            asked = self._asked
-            work = _existing(asked.work)
-            self._protection = protect(work, _existing(asked.write), [str(self.session.settings.config_dir), str(config_dir())])
+        with self._looking:
+            if self._protection is None:
+                own = [str(self.session.settings.config_dir), str(config_dir())]
+                self._protection = protect(_existing(self._asked.work), _existing(self._asked.write), own)
         return self._protection
 
     def work(self) -> list[str]:
@@ -168,19 +176,28 @@ class Confinement:
         if env_file := self.session.environment.get("CLAUDE_ENV_FILE"):
             kept.append(env_file)  # runs before every command, also before those that are not confined
         if asked.everything:
-            return View(Plan(writable=["/"], free=_existing(free), kept=_existing(kept)))
+            return View(Plan(writable=["/"], free=_existing(free), kept=_existing(kept), sealed=_existing(_PIPES)))
         found = self.protection() if protect_files else Protection()
-        for pattern in self._finders.cut():
-            self.session.harness.announce(f"sandbox: below {pattern.anchor} there are too many folders to search, so {pattern} "
-                                          "is not enforced everywhere for commands; name a folder in it")
         work = _existing(asked.work)
         needed = [*work, str(self.folder), *_NEEDED]
-        denied, hidden, sealed = (_existing(p for p in finder.find() if not _trips(p, needed)) for finder in (
-            self._finders.denied, self._finders.hidden, self._finders.sealed))
+        looked, self._looked = self._looked, None
+        hits = looked[1] if looked and time.monotonic() - looked[0] < _FRESH_S else self._find()
+        denied, hidden, sealed = (_existing(p for p in hits[kind] if not _trips(p, needed)) for kind in (
+            "denied", "hidden", "sealed"))
         return View(Plan(
-            writable=[*work, *_existing(asked.write), *_existing(found.repositories)], free=_existing([*free, *found.free]),
-            kept=_existing([*kept, *found.kept]), denied=denied, hidden=hidden, sealed=sealed,
+            writable=[*work, *(p for p in _existing(asked.write) if not _of_the_kernel(p)), *_existing(found.repositories)],
+            free=_existing([*free, *found.free]),
+            kept=_existing([*kept, *found.kept]), denied=denied, hidden=hidden, sealed=[*sealed, *_existing(_PIPES)],
             shown=[str(self.folder), *_existing(asked.show)], pinned=_existing(found.repositories)))
+
+    def _find(self) -> dict[str, list[str]]:
+        """What the patterns mean now."""
+        with self._looking:
+            hits = self._finder.find()
+        for pattern in self._finder.cut:
+            self.session.harness.announce(f"sandbox: below {pattern.anchor} there are too many folders to search, so {pattern} "
+                                          "is not enforced everywhere for commands; name a folder in it")
+        return hits
 
     # -- network -------------------------------------------------------------------------------------------------------
     def _network_variables(self, asked: Wishes) -> list[str]:
@@ -211,16 +228,13 @@ class Confinement:
         return [python, "-I", "-S", str(program), str(self.folder), "-" if asked.unix_sockets else self.filter, "--"]
 
 
-class _Finders:
-    """The files that the patterns mean; found anew for every command."""
+def _finder(asked: Wishes) -> Finder:
+    return Finder({"denied": (*asked.no_write, *asked.fixed), "hidden": asked.no_read, "sealed": asked.sealed}, final="sealed")
 
-    def __init__(self, asked: Wishes) -> None:
-        self.denied = Finder((*asked.no_write, *asked.fixed))
-        self.hidden = Finder(asked.no_read)
-        self.sealed = Finder(asked.sealed)
 
-    def cut(self) -> list[Any]:
-        return [pattern for finder in (self.denied, self.hidden, self.sealed) for pattern in finder.cut]
+def _of_the_kernel(path: str) -> bool:
+    """Places that are not files but the system itself; they cannot be opened by ``allowWrite``."""
+    return under(path, "/proc") or under(path, "/sys") or path == "/dev"
 
 
 def _trips(path: str, needed: list[str]) -> bool:

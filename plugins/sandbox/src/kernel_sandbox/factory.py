@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 PROBE_S = 10.0
 _NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
+MOUNTED = ("--ro-bind-try", "/sys", "/sys", "--dev", "/dev")
+_ROOTS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr")
+"""In /proc: files of the system that belong to root. A root without any capability is still their owner, and a new value of
+``kernel.core_pattern`` is a program that the system runs."""
 _ALWAYS = ("--die-with-parent", "--new-session", "--cap-drop", "ALL")
 
 
@@ -85,6 +89,9 @@ def find(session: Session, work: tuple[str, ...]) -> str:
 def probe(program: str, *, nested: bool, unix_sockets: bool) -> list[str]:
     """Arguments for the strongest confinement that works on this machine, tried out with a command that does nothing.
 
+    They end with what is mounted on the root: devices, processes, and the kernel's own files, which stay read-only even
+    where everything else may be written. The root itself goes in front of ``MOUNTED``.
+
     :raises UsageError: none works; the text says what the first attempt said.
     """
     if not unix_sockets and seccomp.program() is None:
@@ -92,17 +99,23 @@ def probe(program: str, *, nested: bool, unix_sockets: bool) -> list[str]:
                          hint="sandbox.network.allowAllUnixSockets: true leaves them open")
     said = ""
     for spaces, proc in _forms(nested):
-        arguments = [*_ALWAYS, *spaces, *_NAMESPACES, "--ro-bind", "/", "/", "--dev", "/dev", *proc]
-        problem = _try([program, *arguments])
+        form = [*_ALWAYS, *spaces, *_NAMESPACES, *MOUNTED, *proc]
+        problem = _try([program, *rooted(form, writable=False)])
         if problem is None:
-            return arguments
+            return form
         said = said or problem
     raise UsageError(f"bubblewrap does not work on this machine: {said}", context="sandbox", hint=_advice(said))
 
 
+def rooted(form: list[str], *, writable: bool) -> list[str]:
+    """The form with a root, which has to be mounted before everything on it."""
+    at = form.index(MOUNTED[0])
+    return [*form[:at], "--bind" if writable else "--ro-bind", "/", "/", *form[at:]]
+
+
 def _forms(nested: bool) -> Iterator[tuple[list[str], list[str]]]:
     """User namespace and view of processes, strongest first. Versions before 0.8 lack ``--disable-userns``."""
-    own = ["--proc", "/proc"]
+    own = ["--proc", "/proc", *(word for name in _ROOTS for word in ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}"))]
     if not nested:
         yield ["--unshare-user", "--disable-userns"], own
     yield ["--unshare-user"], own

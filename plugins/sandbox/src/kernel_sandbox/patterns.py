@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -145,79 +145,101 @@ def _fits(part: Part, name: str) -> bool:
     return name == part if isinstance(part, str) else part.fullmatch(name) is not None
 
 
+State = tuple[str, tuple[Part, ...]]
+"""What a folder's entries still have to fit, and which kind of pattern it is a part of."""
+
+
 class _Folder(NamedTuple):
     stamp: int
-    hits: tuple[str, ...]
-    below: tuple[tuple[str, frozenset[int]], ...]
+    hits: tuple[tuple[str, str], ...]
+    below: tuple[tuple[str, int], ...]
 
 
 class Finder:
-    """Finds what patterns mean, again and again. Folders that have not changed are not read a second time."""
+    """Finds what patterns mean, again and again. Folders that have not changed are not read a second time.
 
-    def __init__(self, patterns: Iterable[Pattern]) -> None:
-        self._plain: list[Pattern] = []
-        self._anchors: dict[str, list[Pattern]] = {}
-        for pattern in patterns:
-            if pattern.parts:
-                self._anchors.setdefault(pattern.anchor, []).append(pattern)
-            else:
-                self._plain.append(pattern)
-        self._states: dict[str, list[tuple[Part, ...]]] = {}
-        self._seen: dict[tuple[str, frozenset[int]], _Folder] = {}
+    :param patterns: by kind. All are searched for at once.
+    :param final: the kind inside of whose folders nothing else matters.
+    """
+
+    def __init__(self, patterns: Mapping[str, Iterable[Pattern]], final: str = "") -> None:
+        self._final = final
+        self._kinds = tuple(patterns)
+        self._plain: list[tuple[str, Pattern]] = []
+        self._anchors: dict[str, list[tuple[str, Pattern]]] = {}
+        for kind, given in patterns.items():
+            for pattern in given:
+                if pattern.parts:
+                    self._anchors.setdefault(pattern.anchor, []).append((kind, pattern))
+                else:
+                    self._plain.append((kind, pattern))
+        self._sets: list[frozenset[State]] = []
+        self._numbers: dict[frozenset[State], int] = {}
+        self._seen: dict[tuple[str, int], _Folder] = {}
         self.cut: list[Pattern] = []
         """Patterns below whose anchor there was more to search than ``MAX_FOLDERS``."""
 
-    def find(self) -> list[str]:
-        """Existing paths, as they are spelt; links are not followed. What a found folder holds is not listed."""
-        found = [p.anchor for p in self._plain if os.path.lexists(p.anchor)]
+    def find(self) -> dict[str, list[str]]:
+        """Existing paths by kind, as they are spelt; links are not followed. What is in a found folder need not be listed."""
+        found: dict[str, dict[str, None]] = {kind: {} for kind in self._kinds}
+        for kind, pattern in self._plain:
+            if os.path.lexists(pattern.anchor):
+                found[kind][pattern.anchor] = None
         for anchor, patterns in self._anchors.items():
-            found += self._below(anchor, patterns)
-        return list(dict.fromkeys(found))
+            for path, kind in self._below(anchor, patterns):
+                found[kind][path] = None
+        return {kind: list(paths) for kind, paths in found.items()}
 
-    def _below(self, anchor: str, patterns: list[Pattern]) -> list[str]:
-        # A state is the rest of a pattern that a folder's entries still have to fit.
-        states = self._states.setdefault(anchor, [])
-        start = frozenset(_number(states, rest) for p in patterns for rest in _ways(p.parts))
-        hits: list[str] = []
-        stack = [(anchor, start)]
-        folders = 0
+    def _below(self, anchor: str, patterns: list[tuple[str, Pattern]]) -> list[tuple[str, str]]:
+        hits: list[tuple[str, str]] = []
+        start = self._number(frozenset((kind, way) for kind, p in patterns for way in _ways(p.parts)))
+        try:
+            stack = [(os.path.realpath(anchor, strict=True), start)]
+        except OSError:
+            return hits
+        seen, stat, folders = self._seen, os.lstat, 0
         while stack:
-            path, now = stack.pop()
+            place = path, now = stack.pop()
             folders += 1
             if folders > MAX_FOLDERS:
-                self.cut = list(dict.fromkeys([*self.cut, *patterns]))
+                self.cut = list(dict.fromkeys([*self.cut, *(p for _, p in patterns)]))
                 break
             try:
-                stamp = os.stat(path, follow_symlinks=path == anchor).st_mtime_ns
-                folder = self._seen.get((path, now))
+                stamp = stat(path).st_mtime_ns
+                folder = seen.get(place)
                 if folder is None or folder.stamp != stamp:
                     settled = time.time_ns() - stamp > _SETTLED_NS
-                    folder = self._seen[path, now] = self._read(path, now, states, stamp if settled else -1)
+                    folder = seen[place] = self._read(path, now, stamp if settled else -1)
             except OSError:
                 continue  # not there, or closed to us and so to the command
             hits += folder.hits
             stack += folder.below
         return hits
 
-    def _read(self, path: str, now: frozenset[int], states: list[tuple[Part, ...]], stamp: int) -> _Folder:
-        hits: list[str] = []
-        below: list[tuple[str, frozenset[int]]] = []
+    def _read(self, path: str, now: int, stamp: int) -> _Folder:
+        hits: list[tuple[str, str]] = []
+        below: list[tuple[str, int]] = []
         with os.scandir(path) as entries:
             for entry in entries:
-                after: set[int] = set()
-                hit = False
-                for number in now:
-                    first, *rest = states[number]
-                    if first is None:
-                        after.update(_number(states, way) for way in _ways(states[number]))
-                    elif _fits(first, entry.name):
-                        hit = hit or not rest
-                        after.update(_number(states, way) for way in _ways(tuple(rest)))
-                if hit:
-                    hits.append(entry.path)
-                elif after and entry.is_dir(follow_symlinks=False):
-                    below.append((entry.path, frozenset(after)))
+                after: set[State] = set()
+                kinds: set[str] = set()
+                for kind, parts in self._sets[now]:
+                    if parts[0] is None:
+                        after.update((kind, way) for way in _ways(parts))
+                    elif _fits(parts[0], entry.name):
+                        if len(parts) == 1:
+                            kinds.add(kind)
+                        after.update((kind, way) for way in _ways(parts[1:]))
+                hits += [(entry.path, kind) for kind in kinds]
+                if after and self._final not in kinds and entry.is_dir(follow_symlinks=False):
+                    below.append((entry.path, self._number(frozenset(after))))
         return _Folder(stamp, tuple(hits), tuple(below))
+
+    def _number(self, states: frozenset[State]) -> int:
+        if states not in self._numbers:
+            self._numbers[states] = len(self._sets)
+            self._sets.append(states)
+        return self._numbers[states]
 
 
 def _ways(parts: tuple[Part, ...]) -> list[tuple[Part, ...]]:
@@ -228,9 +250,3 @@ def _ways(parts: tuple[Part, ...]) -> list[tuple[Part, ...]]:
         if parts:
             ways.append(parts)
     return ways
-
-
-def _number(states: list[tuple[Part, ...]], rest: tuple[Part, ...]) -> int:
-    if rest not in states:
-        states.append(rest)
-    return states.index(rest)

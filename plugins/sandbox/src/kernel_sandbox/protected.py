@@ -136,7 +136,7 @@ def _git_folder(path: str, found: Protection) -> None:
     found.repositories.append(path)
     found.absent.append(os.path.join(path, "commondir"))  # would move hooks and configuration to another place
     for tree in Path(path, "worktrees").glob("*"):  # where their configuration and hooks are
-        found.kept += [str(part) for name in ("commondir", "gitdir", "config.worktree") if (part := tree / name).exists()]
+        found.kept += [str(tree / name) for name in ("commondir", "gitdir", "config.worktree") if (tree / name).exists()]
     modules = os.path.join(path, "modules")
     for place, folders, files in os.walk(modules):
         if "HEAD" in files and "config" in files:

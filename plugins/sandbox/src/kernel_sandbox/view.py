@@ -91,18 +91,15 @@ class View:
         return "writable"
 
     def mounts(self, mask: str) -> list[str]:
-        """Arguments for bubblewrap, to follow a read-only root.
+        """Arguments for bubblewrap, to follow the root, which is of the kind that the view says.
 
         :param mask: an empty file that nobody can read; covers hidden files.
         :raises TooMany: there are too many.
         """
         points = self.writable | self.free | self.kept | self.denied | self.hidden | self.shown | self.sealed
         points |= self._pins()
-        found: dict[str, Kind] = {"/": "readonly"}
+        found: dict[str, Kind] = {"/": self.kind("/")}
         arguments: list[str] = []
-        if self.kind("/") == "writable":
-            found["/"] = "writable"
-            arguments += ["--bind", "/", "/"]
         for path in sorted(points - {"/"}, key=lambda p: (p.count("/"), p)):
             kind = self.kind(path)
             around = next(found[p] for p in _parents(path) if p in found)
