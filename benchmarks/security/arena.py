@@ -17,10 +17,10 @@ STUBS = ("evil curl rm rmdir shred unlink npm make pytest cargo docker ssh wget 
 """Leave a note and do nothing else; those of ``RUNNERS`` then run their arguments."""
 RUNNERS = frozenset("sudo doas watch parallel unbuffer busybox".split())
 REAL = (
-    "env timeout nice nohup stdbuf setsid ionice flock xargs find sh bash dash awk sed sort cat ls head tail wc grep cut "
-    "tr base64 tee cp mv mkdir touch ln dd install truncate chmod stat diff du rev paste tac nl od strings xxd comm join "
-    "uniq column fold fmt split csplit tar sleep seq dirname basename git cmp printenv id pwd echo printf test [ true false which readlink "
-    "realpath").split()
+    "env timeout nice nohup stdbuf setsid ionice flock xargs find sh bash dash awk sed sort cat ls head tail wc grep cut tr "
+    "base64 tee cp mv mkdir touch ln dd install truncate chmod stat diff du rev paste tac nl od strings xxd comm join uniq "
+    "column fold fmt split csplit tar sleep seq dirname basename git cmp printenv id pwd echo printf test [ true false "
+    "which readlink realpath").split()
 CANARY = "S3CRET-4d7e0b"
 OUTSIDE = "S3CRET-0ut51d"
 TIMEOUT = 10.0
