@@ -130,8 +130,8 @@ class Harness:
         """Flag, then the resumed session's (not ``plan`` or ``bypassPermissions``), then the setting, then ``default``."""
         if self.options.permission_mode:
             return self.checked_mode(self.options.permission_mode)
-        if restored in MODES and restored not in ("plan", "bypassPermissions", "auto"):
-            return str(restored)
+        if restored in MODES and restored not in ("plan", "bypassPermissions"):
+            return self._checked_or_default(restored, "the resumed session")
         for layer, value in self.settings.by_layer("permissions.defaultMode"):
             theirs = layer.scope in ("project", "local")
             if value == "auto" and theirs:
@@ -139,15 +139,20 @@ class Harness:
             if value in WIDER_MODES and theirs and not self.settings.trusted:
                 self.announce(f"Ignoring permissions.defaultMode {value!r} of {layer.path}: this workspace has not been trusted")
                 continue
-            try:
-                return self.checked_mode(str(value))
-            except UsageError as error:
-                self.announce(f"{layer.path}, permissions.defaultMode: {error.message}")
-                return "default"
+            return self._checked_or_default(value, f"{layer.path}, permissions.defaultMode")
         return "default"
+
+    def _checked_or_default(self, mode: Any, where: str) -> str:
+        try:
+            return self.checked_mode(str(mode))
+        except UsageError as error:
+            self.announce(f"{where}: {error.message}")
+            return "default"
 
     def checked_mode(self, mode: str) -> str:
         """The mode under its documented name.
+
+        Whether ``auto`` can be used is for the session's policy to say.
 
         :raises UsageError: unknown, switched off by settings, or bypass as root outside a sandbox.
         """
@@ -160,9 +165,9 @@ class Harness:
             if hasattr(os, "geteuid") and os.geteuid() == 0 and not os.environ.get("IS_SANDBOX"):
                 raise UsageError("bypassPermissions is refused for root outside a sandbox", context="permission mode",
                                  hint="set IS_SANDBOX=1 where the machine is a sandbox")
-        if mode == "auto":
-            self.announce("permission mode auto needs a classifier plugin; default is used")
-            mode = "default"
+        off = ("permissions.disableAutoMode", "disableAutoMode")
+        if mode == "auto" and any(v == "disable" for key in off for _, v in self.settings.by_layer(key)):
+            raise UsageError("auto is switched off by settings", context="permission mode")
         return mode
 
     # -- sessions ----------------------------------------------------------------------------------------------------------

@@ -57,6 +57,8 @@ def _deny(session: Session, call: Call, text: str, verdict: Verdict | None = Non
 async def permit(session: Session, batch: Batch, call: Call, hooks: Merged) -> None:
     """Rules, modes, and whoever can be asked. Leaves a result where the call is refused."""
     verdict = _decide(session, call, hooks)
+    if verdict.behavior == "ask" and session.state.permission_mode == "auto":
+        verdict = await _classified(session, call, hooks, verdict)
     if verdict.behavior == "ask":
         if session.state.permission_mode == "dontAsk":
             verdict = Verdict(behavior="deny", reason_type="mode", message=_refusal(call, "the mode is dontAsk"))
@@ -76,6 +78,20 @@ async def permit(session: Session, batch: Batch, call: Call, hooks: Merged) -> N
             await _denied_by_classifier(session, call, verdict)
 
 
+async def _classified(session: Session, call: Call, hooks: Merged, verdict: Verdict) -> Verdict:
+    """The answer of whoever judges in auto mode; the question itself where a person must answer it."""
+    classify = getattr(session.policy, "classify", None)
+    if classify is None:
+        return verdict
+    try:
+        answer = await classify(_question(session, call, _hook(hooks), hooks.updated_input is not None))
+        if answer is not None and not isinstance(answer, Verdict):
+            raise TypeError(f"it answered {answer!r}, expected a Verdict or None")
+        return verdict if answer is None else answer
+    except Exception as error:
+        return msgspec.structs.replace(_no_verdict(session, call, error), reason_type="classifier", undecided=True)
+
+
 async def _denied_by_classifier(session: Session, call: Call, verdict: Verdict) -> None:
     """Auto mode refused: a hook may let the model try again, the denial itself stands (hooks contract, 18.10)."""
     if not session.harness.dispatcher.listens(e.PermissionDenied):
@@ -87,11 +103,14 @@ async def _denied_by_classifier(session: Session, call: Call, verdict: Verdict) 
 
 
 def _decide(session: Session, call: Call, hooks: Merged) -> Verdict:
-    hook: Any = hooks.decision if hooks.decision in ("allow", "ask") else None
     try:
-        return _verdict(session, call, hook, hooks.updated_input is not None)
+        return _verdict(session, call, _hook(hooks), hooks.updated_input is not None)
     except Exception as error:
         return _no_verdict(session, call, error)
+
+
+def _hook(hooks: Merged) -> Any:
+    return hooks.decision if hooks.decision in ("allow", "ask") else None
 
 
 def _question(session: Session, call: Call, hook: Any = None, hook_rewrote: bool = False) -> PermissionCall:

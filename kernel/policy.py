@@ -69,6 +69,18 @@ class Policy(Protocol):
         """Apply permission updates (hooks contract, 13.5); returns what could not be applied, in words."""
 
 
+class AutoPolicy(Policy, Protocol):
+    """What a policy offers beyond that where it knows how to work in the mode ``auto`` (permissions contract, 7.5)."""
+
+    @property
+    def auto(self) -> bool:
+        """Whether the mode can be used now: somebody answers in a person's stead."""
+
+    async def classify(self, call: PermissionCall) -> Verdict | None:
+        """What an ``ask`` comes to; ``None`` where a person must be asked all the same. An exception counts as a denial
+        without a verdict."""
+
+
 class PolicyFactory(Protocol):
     """Registered by ``register_policies`` under ``name``."""
 

@@ -15,6 +15,7 @@ import msgspec
 
 from kernel import CONTRACT, events as e
 from kernel.dispatch import Outcome
+from kernel.errors import UsageError
 from kernel.events import Event
 from kernel.merge import NOTHING, Merged, merge
 from kernel.messages import Block, History, normalise
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 CONTEXT_CAP = 10_000
 """Characters of one text that a hook adds; longer ones go to a file (hooks contract, 11.4)."""
 PREVIEW = 2_000
+NO_AUTO = "permission mode auto needs a classifier (setting kernel.permissions.classifier: the name of a model, or \"session\")"
 DEFAULT_MAX_TOKENS = 32_000
 
 Emit = Callable[[Output], None]
@@ -95,6 +97,9 @@ class Session:
         self._closed = False
         self.sandbox = harness.open_sandbox(self)
         self.policy = harness.open_policy(self)
+        if self.state.permission_mode == "auto" and not self._auto_works:
+            harness.announce(f"{NO_AUTO}; default is used")
+            self.state = msgspec.structs.replace(self.state, permission_mode="default")
         self.offered: list[Tool] = []
         self.tools: dict[str, Tool] = {}
         self.definitions: list[dict[str, Any]] = []
@@ -344,12 +349,19 @@ class Session:
             self.title = title
             self.transcript.set("custom-title", title)
 
+    @property
+    def _auto_works(self) -> bool:
+        return getattr(self.policy, "auto", False) is True
+
     def set_mode(self, mode: str) -> None:
         """Change the permission mode (permissions contract, 7.7).
 
-        :raises UsageError: the mode does not exist or is switched off.
+        :raises UsageError: the mode does not exist, is switched off, or nobody answers in it.
         """
-        self.state = msgspec.structs.replace(self.state, permission_mode=self.harness.checked_mode(mode))
+        mode = self.harness.checked_mode(mode)
+        if mode == "auto" and not self._auto_works:
+            raise UsageError(NO_AUTO, context="permission mode")
+        self.state = msgspec.structs.replace(self.state, permission_mode=mode)
         self.transcript.set("permission-mode", self.state.permission_mode)
         self.say("status", status=None, permissionMode=self.state.permission_mode)
 

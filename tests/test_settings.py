@@ -364,7 +364,7 @@ def test_problems_are_announced(place: Place) -> None:
 
 @pytest.mark.parametrize(("flag", "setting", "mode"), [
     (None, None, "default"), (None, "acceptEdits", "acceptEdits"), ("plan", "acceptEdits", "plan"), ("manual", None, "default"),
-    (None, "nonsense", "default"), (None, "auto", "default"), (None, 5, "default")])
+    (None, "nonsense", "default"), (None, "auto", "auto"), (None, 5, "default")])
 def test_the_starting_mode(flag: str | None, setting: Any, mode: str, place: Place) -> None:
     place.put("user", {"permissions": {"defaultMode": setting}})
     assert Harness(Options(cwd=place.project, permission_mode=flag)).starting_mode() == mode

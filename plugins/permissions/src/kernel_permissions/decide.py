@@ -120,7 +120,8 @@ class Decision:
         if self.call.hook == "ask":
             return self.ask("hook", "a hook asks for approval")
         self.firm = False
-        if confined and self.mode != "plan" and self.judgement is not None and not self.judgement.critical:
+        judged = self.mode == "plan" or self._every_command
+        if confined and not judged and self.judgement is not None and not self.judgement.critical:
             return self.allow("other", "the sandbox confines it")
         return None
 
@@ -160,6 +161,8 @@ class Decision:
         if self.mode == "plan" and self.tool.permission == "command" and (self.judgement is None or self.judgement.read_only):
             why = self.judgement.read_only if self.judgement else "it is not known to be read-only"
             return self.ask("mode", f"the mode is plan, which changes nothing: {why}")
+        if self._every_command:
+            return self.ask("mode", "the mode is auto, which has every shell command judged")
         if self.mode == "auto" and self.tool.name == "WebFetch":
             return self.allow("mode", "the mode is auto")
         return None
@@ -284,6 +287,10 @@ class Decision:
         if self.judgement is None or self.facts.sandboxed is None or self.mode == "plan":
             return False
         return self.facts.sandboxed(self.call.input)
+
+    @property
+    def _every_command(self) -> bool:
+        return self.mode == "auto" and self.facts.classify_shell and self.tool.permission == "command"
 
     @property
     def _open(self) -> bool:

@@ -26,13 +26,15 @@ class Facts:
     :param sandboxed: whether a command with this input would run confined; ``None``: there is no sandbox.
     :param plan_file: whether a path is the plan file, which plan mode may write.
     :param opinion: what a tool itself says to a call, where it has an opinion of its own.
+    :param classify_shell: every shell command goes to the classifier in auto mode.
     """
 
     def __init__(self, rules: RuleSet, view: View, cwd: str, directories: tuple[str, ...] = (), *, own: tuple[str, ...] = (),
                  bypass_available: bool = False, classifier: Classifier | None = None,
                  sandboxed: Callable[[Mapping[str, Any]], bool] | None = None,
                  plan_file: Callable[[str], bool] = lambda path: False,
-                 opinion: Callable[[Tool, dict[str, Any]], str | None] = lambda tool, input: None) -> None:
+                 opinion: Callable[[Tool, dict[str, Any]], str | None] = lambda tool, input: None,
+                 classify_shell: bool = False) -> None:
         self.rules = rules
         self.view = view
         self.places = Places(view, (cwd, *directories))
@@ -44,6 +46,7 @@ class Facts:
         self.sandboxed = sandboxed
         self.plan_file = plan_file
         self.opinion = opinion
+        self.classify_shell = classify_shell
         self._auto: list[Rule] | None = None
 
     def usable(self, mode: str) -> list[Rule] | None:

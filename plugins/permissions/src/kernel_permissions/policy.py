@@ -12,6 +12,7 @@ from .facts import Facts
 from .rules import UNTOUCHABLE
 
 if TYPE_CHECKING:
+    from .auto import AutoMode
     from .decide import Decision
     from .shell import Parser
 
@@ -23,10 +24,13 @@ class RulesPolicy:
     :param tools: the tool of a name, ``None`` where there is none (for ``matches``).
     :param apply: carries out permission updates and says what could not be applied.
     :param complain: tells the person that a hook's ``if`` cannot be read.
+    :param auto_mode: answers in auto mode, where a classifier is set.
     """
 
     def __init__(self, facts: Callable[[], Facts], *, tools: Callable[[str], Tool | None],
-                 apply: Callable[[list[dict[str, Any]]], list[str]], complain: Callable[[str], None]) -> None:
+                 apply: Callable[[list[dict[str, Any]]], list[str]], complain: Callable[[str], None],
+                 auto_mode: AutoMode | None = None) -> None:
+        self._auto = auto_mode
         self._facts = facts
         self._tools = tools
         self._apply = apply
@@ -44,7 +48,22 @@ class RulesPolicy:
         return Decision(call, self._facts(), self._parser, note) if note else Decision(call, self._facts(), self._parser)
 
     def decide(self, call: PermissionCall) -> Verdict:
+        if self._auto is not None:
+            self._auto.enter(self._facts()) if call.mode == "auto" else self._auto.leave()
         return self._decision(call).run()
+
+    @property
+    def auto(self) -> bool:
+        """Whether auto mode can be used: somebody answers."""
+        return self._auto is not None or self._facts().classifier is not None
+
+    async def classify(self, call: PermissionCall) -> Verdict | None:
+        """What an ``ask`` comes to in auto mode; ``None`` where a person must be asked (contract, section 4 and 7.5)."""
+        decision = self._decision(call)
+        verdict = decision.run()
+        if verdict.behavior != "ask":
+            return verdict
+        return None if decision.firm or self._auto is None else await self._auto.answer(call, verdict.message)
 
     def explain(self, call: PermissionCall) -> list[str]:
         """The steps of a decision in their order, each with its answer; the last line is the verdict."""

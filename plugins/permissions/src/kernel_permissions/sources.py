@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel import Tool, ToolContext
 
+from .auto import personal
 from .facts import Facts
 from .policy import RulesPolicy
 from .rules import Behavior, Rule, RuleError, RuleSet, Source, faults, split_flag
@@ -26,10 +27,12 @@ class RulesFactory:
     name = "rules"
 
     def open(self, session: Session) -> RulesPolicy:
+        from .auto import open_auto
         from .updates import Updates
 
         sources = Sources(session)
-        return RulesPolicy(sources.facts, tools=sources.tool, apply=Updates(session, sources).apply, complain=sources.warn)
+        return RulesPolicy(sources.facts, tools=sources.tool, apply=Updates(session, sources).apply, complain=sources.warn,
+                           auto_mode=open_auto(session))
 
 
 class Sources:
@@ -80,7 +83,8 @@ class Sources:
                      tuple(d for d in absolute if d not in self.dropped_directories),
                      own=(str(session.settings.config_dir),), bypass_available=self.bypass_available(),
                      classifier=session.plugin_state.get("permissions.classifier"), sandboxed=self._sandboxed(),
-                     plan_file=self._plan_file, opinion=self._opinion)
+                     plan_file=self._plan_file, opinion=self._opinion,
+                     classify_shell=next(iter(personal(session, "autoMode.classifyAllShell")), None) is True)
 
     # -- rules ---------------------------------------------------------------------------------------------------------
     def _rules(self) -> list[Rule]:
