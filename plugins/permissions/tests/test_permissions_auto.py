@@ -13,8 +13,19 @@ from kernel_permissions import classifier
 from kernel_permissions.auto import open_auto
 
 from kernel import (
-    Harness, Layer, ModelError, ModelInfo, ModelRequest, Options, PermissionDeniedResult, PreToolUseResult, Session, Settings,
-    StreamEvent, UsageError)
+    Harness,
+    Layer,
+    ModelError,
+    ModelInfo,
+    ModelRequest,
+    Options,
+    PermissionDeniedResult,
+    PreToolUseResult,
+    Session,
+    Settings,
+    StreamEvent,
+    UsageError,
+)
 from kernel.testing import FakeClock, Kit, Run, ScriptedModel, call, module, text
 
 pytestmark = pytest.mark.anyio
@@ -81,7 +92,7 @@ def said(run: Run, n: int = 1) -> str:
 async def test_what_would_be_asked_is_answered_by_the_model(tmp_path: Path) -> None:
     world = World(tmp_path, bash("echo made > made", "touch no"), [YES, NO])
     run = await world.run()
-    assert "auto" == run.session.state.permission_mode and len(world.model.asked) == 1  # the first is an edit inside
+    assert run.session.state.permission_mode == "auto" and len(world.model.asked) == 1  # the first is an edit inside
     world = World(tmp_path, bash("make x", "curl x"), [YES, NO])
     run = await world.run()
     assert "make" in said(run) and not run.result_of("call_1").get("content", "").startswith("Permission")
@@ -124,7 +135,7 @@ async def test_broad_rules_are_set_aside_and_come_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("answer", [
     "yes", "", "{}", '{"decision": "maybe"}', '{"decision": true}', "[1]", '{"decision": "ALLOW"}', "allow", "{" * 5000,
-    ModelError("x", status=500, kind="api_error"), ModelError("x", status=401, kind="authentication_error"), RuntimeError("boom")])
+    ModelError("x", status=500, kind="api_error"), ModelError("x", status=401, kind="x"), RuntimeError("boom")])
 async def test_no_verdict_is_a_refusal_that_no_hook_softens(tmp_path: Path, answer: Answer) -> None:
     reasons: list[str] = []
 

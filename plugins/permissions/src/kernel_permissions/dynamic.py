@@ -50,6 +50,8 @@ def by_variables(assigns: Iterable[Assign], words: Iterable[Word]) -> Iterator[R
         if match := _ASSIGNED.match(word.value):
             pairs.append((match[1], word if word.dynamic else literal_word(word.value[match.end():], quoted=True)))
     for name, value in pairs:
+        if name == "ENV" and value is not None and not value.dynamic and value.value.isalnum():
+            continue  # ENV=production: a name for a place, and no file
         if _FILE_VARIABLES.fullmatch(name):
             yield Runs(unknown=f"{name} may change what runs")
         elif _COMMAND_VARIABLES.fullmatch(name):
