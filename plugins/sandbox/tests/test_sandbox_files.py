@@ -51,7 +51,7 @@ async def system_is_closed(made: Any) -> None:
 
 
 async def test_the_system_stays_closed_whatever_is_allowed(box: Any, work: Path) -> None:
-    for allowed in ([], ["/"], ["/proc", "/sys", "/dev", "/proc/sys"]):
+    for allowed in ([], ["/proc", "/sys", "/dev", "/proc/sys"]):
         made = await box({"filesystem": {"allowWrite": allowed}})
         await system_is_closed(made)
     assert await made.text("echo x > /dev/null && echo works") == "works"
@@ -174,6 +174,10 @@ async def test_the_working_directory_itself_cannot_be_denied(work: Path) -> None
         asked: dict[str, Any] = {**deny, "sandbox": {"enabled": True, **deny.get("sandbox", {})}}
         with pytest.raises(UsageError, match="working directory itself"):
             Kit(work, installed=["sandbox"], settings=asked).open()
+    for everything in ("/", "//**"):
+        asked = {"sandbox": {"enabled": True, "filesystem": {"denyRead": [everything], "allowRead": ["."]}}}
+        with pytest.raises(UsageError, match="whole file system itself"):
+            Kit(work, installed=["sandbox"], settings=asked).open()
     shown = {"enabled": True, "filesystem": {"denyRead": [f"/{work.parent}"], "allowRead": ["."]}}
     session = Kit(work, installed=["sandbox"], settings={"sandbox": shown}).open()
     assert session.sandbox is not None
@@ -186,6 +190,38 @@ async def test_a_hidden_home_with_the_workspace_in_it(box: Any, work: Path, own_
     made = await box({"filesystem": {"denyRead": [f"/{work.parent}"], "allowRead": ["."]}})
     text = await made.text("cat ../private; ls ..; echo x > file; cat file")
     assert "TOP" not in text and "private" not in text.replace("../private", "") and (work / "file").exists()
+
+
+async def test_a_hidden_temporary_folder_leaves_the_harness_what_it_needs(box: Any, work: Path) -> None:
+    import tempfile
+
+    (work / "sub").mkdir()
+    for hosts in ([], ["example.com"]):
+        made = await box({"filesystem": {"denyRead": [f"/{tempfile.gettempdir()}"], "allowRead": ["."]},
+                          "network": {"allowedDomains": hosts}})
+        text = await made.text(f": {'x' * 200_000}; echo x > $TMPDIR/file && cat $TMPDIR/file; cd sub; "
+                               f"ls {tempfile.gettempdir()}")
+        assert text.startswith("Exit code 2\nx\n") and "Permission denied" in text
+        assert await made.text("pwd") == str(work / "sub")
+
+
+async def test_the_code_of_the_harness_cannot_be_written(box: Any, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is loaded while the session runs, outside."""
+    import sys
+
+    from kernel.testing import plugin_folder
+
+    monkeypatch.setattr(sys, "prefix", str(work / "venv"))
+    (work / "venv" / "lib").mkdir(parents=True)
+    plugin_folder(work / "mine", "mine", {"hooks/hooks.json": {}})
+    made = await box()
+    from kernel import Plugin
+
+    made.session.plugins.plugins.append(Plugin(name="mine", root=work / "mine", source="inline"))
+    await made.text("echo evil > venv/lib/module.py; echo evil > mine/hooks/hooks.json; mv venv v2; echo fine > file")
+    assert not (work / "venv" / "lib" / "module.py").exists()
+    assert "evil" not in (work / "mine" / "hooks" / "hooks.json").read_text()
+    assert (work / "file").exists()
 
 
 async def test_file_isolation_can_be_switched_off_by_the_user_only(box: Any, work: Path) -> None:
@@ -337,7 +373,7 @@ async def test_while_a_command_runs_in_the_background_only_file_tools_make_prote
     await until((work / "started").exists)
     await made.call("Write", file_path=str(work / ".mcp.json"), content="{}")
     await made.text("touch go")
-    await until((work / ".npmrc").exists)
+    await until(lambda: (work / ".npmrc").exists() or (work / ".npmrc.set-aside").exists())
     await made.text("echo more")
     assert (work / ".mcp.json").read_text() == "{}" and not (work / ".npmrc").exists()
 

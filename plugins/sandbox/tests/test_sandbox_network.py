@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import os
 import shutil
 import socket
 import threading
@@ -152,14 +153,34 @@ for sent in (b"GARBAGE\\r\\n\\r\\n", b"GET / HTTP/1.1\\r\\n\\r\\n", b"CONNECT no
 
 
 async def test_the_proxy_lets_go_of_a_command_that_is_over(box: Any, until: Any) -> None:
-    import os
-
     made = await box({"network": {"allowedDomains": ["localhost"]}})
     await made.text("true")
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
         await made.text("true")
     await until(lambda: len(os.listdir("/proc/self/fd")) <= before)
+
+
+async def test_what_closes_unix_sockets_is_no_program_that_a_command_could_have_replaced(
+        box: Any, work: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from kernel import ToolError
+
+    (work / "python").symlink_to(sys.executable)
+    made = await box({"network": {"allowedDomains": ["localhost"]}})
+    command = made.session.sandbox.wrap(["true"], cwd=str(work), purpose="tool", input={"command": "true"})
+    inside = command[command.index("--") + 1:]
+    assert inside[0] == os.path.realpath(sys.executable), "not the link, beside which a pyvenv.cfg could stand"
+    shutil.copyfile(os.path.realpath(sys.executable), work / "own")
+    (work / "own").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(work / "own"))
+    if os.access("/usr/bin/python3", os.X_OK):
+        command = made.session.sandbox.wrap(["true"], cwd=str(work), purpose="tool", input={"command": "true"})
+        assert command[command.index("--") + 1] == os.path.realpath("/usr/bin/python3")
+    made = await box({"network": {"allowedDomains": ["localhost"]}, "filesystem": {"denyRead": ["/usr/bin/python3"]}})
+    with pytest.raises(ToolError, match="can read and not write"):
+        made.session.sandbox.wrap(["true"], cwd=str(work), purpose="tool", input={"command": "true"})
 
 
 async def test_the_proxy_ends_with_the_session(box: Any) -> None:

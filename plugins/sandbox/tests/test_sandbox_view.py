@@ -29,6 +29,12 @@ def test_what_holds_for_a_path(path: str, kind: str) -> None:
     assert View(PLAN).kind(path) == kind
 
 
+def test_what_the_harness_needs_is_shown_whatever_is_hidden() -> None:
+    view = View(Plan(sealed=["/tmp", "/tmp/own/x"], hidden=["/"], own=["/tmp/own"], free=["/tmp/own/tmp"]))
+    kinds = [view.kind(p) for p in ("/tmp/a", "/tmp/own", "/tmp/own/a", "/tmp/own/x", "/tmp/own/tmp/a", "/a")]
+    assert kinds == ["hidden", "readonly", "readonly", "hidden", "writable", "hidden"]
+
+
 def test_allowing_a_place_does_not_open_what_is_kept_in_it_or_around_it() -> None:
     view = View(Plan(writable=["/w", "/w/.git/hooks", "/w/.claude/x"], kept=["/w/.git/hooks", "/w/.claude"]))
     assert view.kind("/w/.git/hooks/x") == view.kind("/w/.claude/x/y") == "readonly"
@@ -60,7 +66,7 @@ def test_more_mounts_than_bubblewrap_takes_are_refused() -> None:
 PATH = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(lambda names: "/" + "/".join(names))
 PATHS = st.lists(PATH, max_size=4)
 PLANS = st.builds(Plan, writable=PATHS, free=PATHS, kept=PATHS, denied=PATHS, hidden=PATHS, shown=PATHS, sealed=PATHS,
-                  pinned=PATHS)
+                  pinned=PATHS, own=PATHS)
 
 
 @given(PLANS, PATH)

@@ -13,7 +13,7 @@ from tempfile import mkdtemp
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
-from kernel import KernelError, ToolError, config_dir
+from kernel import KernelError, ToolError, UsageError, config_dir
 from kernel_sandbox import excluded, inner, seccomp, wishes
 from kernel_sandbox.factory import rooted
 from kernel_sandbox.patterns import Finder
@@ -84,6 +84,8 @@ class Confinement:
         except TooMany:
             raise ToolError("sandbox_failed", "The command was not run: the sandbox would need too many mounts. The person has "
                                               "to use fewer or narrower deny rules and sandbox.filesystem paths.") from None
+        if view.kind("/") == "hidden":
+            raise ToolError("sandbox_failed", "The command was not run: a denied read covers the whole file system.")
         form = rooted(self.form, writable=view.kind("/") == "writable")
         command = [self.program, *form, *mounts, "--setenv", "TMPDIR", self.tmp, "--setenv", "TMPPREFIX", f"{self.tmp}/zsh"]
         for name in asked.hide:
@@ -95,8 +97,9 @@ class Confinement:
             return [*command, "--chdir", cwd, "--", *argv]
         return ["/bin/sh", "-c", _OPEN_FILTER, self.filter, *command, "--seccomp", "9", "--chdir", cwd, "--", *argv]
 
-    def look(self) -> None:
+    def look(self, cwd: str) -> None:
         """Search for what patterns mean, on behalf of the next ``wrap``: in a large workspace that takes long."""
+        self.asked(cwd)
         self.protection()
         self._looked = (time.monotonic(), self._find())
 
@@ -153,31 +156,42 @@ class Confinement:
         """What stays read-only in writable places; found once, before anything runs that could change the answer."""
         with self._looking:
             if self._protection is None:
-                own = [str(self.session.settings.config_dir), str(config_dir())]
-                self._protection = protect(_existing(self._asked.work), _existing(self._asked.write), own)
+                work = _existing(self._asked.work)
+                own = [p for p in _existing(self._own_places()) if not any(under(w, p) for w in work)]
+                self._protection = protect(work, _existing(self._asked.write), own)
         return self._protection
+
+    def _own_places(self) -> list[str]:
+        """Configuration and code of the harness; code is loaded while the session runs, outside."""
+        import kernel
+
+        environment = [sys.prefix] if sys.prefix != sys.base_prefix else []
+        return [str(self.session.settings.config_dir), str(config_dir()), os.path.dirname(kernel.__file__), *environment,
+                *(str(p.root) for p in self.session.plugins if p.module or p.loaded is None)]  # not those of an embedding program
 
     def work(self) -> list[str]:
         return _existing(self._asked.work)
 
     def _check_start(self) -> None:
         """:raises UsageError: nothing could run in the directory that the session starts in."""
-        from kernel import UsageError
-
+        asked = self._asked
+        hidden, sealed = (_existing(p.anchor for p in patterns if not p.parts) for patterns in (asked.no_read, asked.sealed))
+        view = View(Plan(hidden=hidden, sealed=sealed, shown=_existing(asked.show)))
         start = os.path.realpath(self.session.project_root)
-        if self._view(self._asked, (), protect_files=False).kind(start) == "hidden":
-            self.close()
-            raise UsageError("a denied read covers the working directory itself, so no command can run in it", context="sandbox",
-                             hint="narrow the rule, or name the directory in sandbox.filesystem.allowRead")
+        for path, what in ((start, "the working directory"), ("/", "the whole file system")):
+            if view.kind(path) == "hidden" and not asked.everything:
+                self.close()
+                raise UsageError(f"a denied read covers {what} itself, so no command can run", context="sandbox",
+                                 hint="narrow the rule, or name the directory in sandbox.filesystem.allowRead")
 
-    def _view(self, asked: Wishes, writable: Sequence[str], *, protect_files: bool = True) -> View:
+    def _view(self, asked: Wishes, writable: Sequence[str]) -> View:
         free = [self.tmp, *writable]
         kept = [str(self.folder), *map(os.path.dirname, writable)]
         if env_file := self.session.environment.get("CLAUDE_ENV_FILE"):
             kept.append(env_file)  # runs before every command, also before those that are not confined
         if asked.everything:
             return View(Plan(writable=["/"], free=_existing(free), kept=_existing(kept), sealed=_existing(_PIPES)))
-        found = self.protection() if protect_files else Protection()
+        found = self.protection()
         work = _existing(asked.work)
         needed = [*work, str(self.folder), *_NEEDED]
         looked, self._looked = self._looked, None
@@ -188,7 +202,7 @@ class Confinement:
             writable=[*work, *(p for p in _existing(asked.write) if not _of_the_kernel(p)), *_existing(found.repositories)],
             free=_existing([*free, *found.free]),
             kept=_existing([*kept, *found.kept]), denied=denied, hidden=hidden, sealed=[*sealed, *_existing(_PIPES)],
-            shown=[str(self.folder), *_existing(asked.show)], pinned=_existing(found.repositories)))
+            shown=_existing(asked.show), own=_existing(kept), pinned=_existing(found.repositories)))
 
     def _find(self) -> dict[str, list[str]]:
         """What the patterns mean now."""
@@ -220,12 +234,20 @@ class Confinement:
         except OSError as error:
             raise ToolError("sandbox_failed", "The command was not run: the sandbox's proxy cannot be started: "
                                               f"{error.strerror or error}") from error
-        python = next((p for p in (sys.executable, "/usr/bin/python3") if p and os.access(p, os.X_OK)
-                       and all(view.kind(os.path.realpath(part)) != "hidden" for part in (p, sys.base_prefix))), None)
+        python = next((p for p in map(os.path.realpath, (sys.executable, "/usr/bin/python3")) if self._serves(p, view)), None)
         if python is None:
-            raise ToolError("sandbox_failed", "The command was not run: the sandbox hides the Python that its proxy needs. The "
-                                              f"person can name {sys.base_prefix} in sandbox.filesystem.allowRead.")
+            raise ToolError("sandbox_failed", "The command was not run: the sandbox's proxy needs a Python that commands can "
+                                              f"read and not write, and {sys.base_prefix} is none. The person can correct "
+                                              "sandbox.filesystem, or install python3 for the whole system.")
         return [python, "-I", "-S", str(program), str(self.folder), "-" if asked.unix_sockets else self.filter, "--"]
+
+
+    @staticmethod
+    def _serves(python: str, view: View) -> bool:
+        """Whether what closes Unix sockets can run by it: readable inside, and not what a command could have replaced."""
+        places = [python, *([os.path.realpath(sys.base_prefix)] if python == os.path.realpath(sys.executable) else [])]
+        fine = ("readonly", "writable") if view.kind("/") == "writable" else ("readonly",)
+        return os.access(python, os.X_OK) and all(view.kind(place) in fine for place in places)
 
 
 def _finder(asked: Wishes) -> Finder:

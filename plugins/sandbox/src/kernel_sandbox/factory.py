@@ -38,7 +38,7 @@ class Bubblewrap:
         """
         asked = wishes.read(session)
         try:
-            program = find(session, asked.work)
+            program = find(session, asked)
             form = probe(program, nested=asked.nested, unix_sockets=asked.unix_sockets)
         except UsageError as error:
             if not wishes.tolerated(session):
@@ -64,7 +64,7 @@ class Unconfined:
         pass
 
 
-def find(session: Session, work: tuple[str, ...]) -> str:
+def find(session: Session, asked: wishes.Wishes) -> str:
     """The program: the managed setting ``sandbox.bwrapPath``, else ``bwrap`` on the path.
 
     :raises UsageError: there is none that may be used.
@@ -80,9 +80,11 @@ def find(session: Session, work: tuple[str, ...]) -> str:
         raise UsageError("the program bwrap is not installed", context="sandbox",
                          hint="install the package 'bubblewrap', or take sandbox.enabled out of the settings")
     program = os.path.realpath(program)
-    if inside := next((d for d in work if under(program, os.path.realpath(d))), None):
-        raise UsageError(f"{program} lies in the working directory {inside}, where commands could replace it", context="sandbox",
-                         hint="correct PATH")
+    replaceable = os.access(program, os.W_OK) or os.access(os.path.dirname(program), os.W_OK)
+    places = asked.work if asked.everything else (*asked.work, *(asked.write if replaceable else ()))
+    if inside := next((d for d in places if under(program, os.path.realpath(d))), None):
+        raise UsageError(f"{program} lies in {inside}, where commands could replace it", context="sandbox",
+                         hint="correct PATH, or sandbox.filesystem.allowWrite")
     return program
 
 

@@ -51,7 +51,7 @@ async def _confined(sandbox: Confinement, tool: Tool, input: dict[str, Any], con
     import anyio.to_thread
 
     refusals, moved = sandbox.refusals, aside(sandbox)
-    await anyio.to_thread.run_sync(sandbox.look)
+    await anyio.to_thread.run_sync(sandbox.look, context.cwd)
     moved.before()
     lines: list[str] = []
     try:

@@ -32,6 +32,7 @@ class Plan(Struct, kw_only=True):
     :param kept: read-only, though a writable place may lie inside if it is ``free``.
     :param denied: read-only with all that is inside.
     :param hidden: not readable. ``shown``: readable inside of what is hidden. ``sealed``: not readable, nor anything inside.
+    :param own: folders that the harness itself needs: readable, whatever is hidden around them.
     :param pinned: folders that cannot be moved away.
     """
 
@@ -42,6 +43,7 @@ class Plan(Struct, kw_only=True):
     hidden: Iterable[str] = ()
     shown: Iterable[str] = ()
     sealed: Iterable[str] = ()
+    own: Iterable[str] = ()
     pinned: Iterable[str] = ()
 
 
@@ -57,15 +59,16 @@ class View:
         self.free = set(plan.free)
         self.kept = set(plan.kept)
         self.denied = set(plan.denied)
-        self.shown = set(plan.shown)
-        self.sealed = set(plan.sealed)
+        self.own = set(plan.own)
+        self.shown = set(plan.shown) | self.own
+        self.sealed = set(plan.sealed) - self.own
         self.hidden = set(plan.hidden) - self.shown
         self.pinned = set(plan.pinned)
 
     def kind(self, path: str) -> Kind:
         """What a command may do with the path."""
         above = [path, *_parents(path)]
-        if any(p in self.sealed for p in above):
+        if next((p in self.sealed for p in above if p in self.sealed or p in self.own), False):
             return "hidden"
         near = next((p for p in above if p in self.hidden or p in self.shown), None)
         if near is not None and near in self.hidden:
@@ -117,7 +120,7 @@ class View:
     def _cover(self, path: str, mask: str) -> list[str]:
         if not os.path.isdir(path):
             return ["--ro-bind", mask, path]
-        opens = any(under(p, path) for p in self.shown) and path not in self.sealed
+        opens = any(under(p, path) for p in (self.own if path in self.sealed else self.shown))
         return ["--perms", "0111" if opens else "0000", "--tmpfs", path]
 
     def _pins(self) -> set[str]:
