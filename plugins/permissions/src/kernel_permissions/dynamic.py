@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from .syntax import Assign, Word, literal_word
-from .wrappers import git_plain
+from .wrappers import SHELLS, git_plain
 
 
 class Runs(NamedTuple):
@@ -45,13 +45,15 @@ _MAY_RUN = frozenset("fc r sched zmodload autoload foreach always".split())
 
 def by_variables(assigns: Iterable[Assign], words: Iterable[Word]) -> Iterator[Runs]:
     """``PAGER='rm x'`` before a command, and the same as a word of ``env``, ``export``, ``sudo``, ...."""
+    words = list(words)
     pairs = [(a.name, a.value) for a in assigns]
     for word in words:
         if match := _ASSIGNED.match(word.value):
             pairs.append((match[1], word if word.dynamic else literal_word(word.value[match.end():], quoted=True)))
     for name, value in pairs:
-        if name == "ENV" and value is not None and not value.dynamic and value.value.isalnum():
-            continue  # ENV=production: a name for a place, and no file
+        if name == "ENV" and value is not None and not value.dynamic and value.value.isalnum() and not any(
+                w.value.rsplit("/", 1)[-1] in SHELLS for w in words):
+            continue  # ENV=production npm start: only a shell takes it for a file
         if _FILE_VARIABLES.fullmatch(name):
             yield Runs(unknown=f"{name} may change what runs")
         elif _COMMAND_VARIABLES.fullmatch(name):
