@@ -133,6 +133,12 @@ def _outcomes(event: Event, returned: list[Any]) -> list[Outcome]:
             continue
         for answer in value if isinstance(value, list) else (value,):
             if isinstance(answer, expected):
+                try:  # in Python nobody checked the fields yet
+                    expected.from_wire(answer.to_wire())
+                except (ValueError, TypeError) as fault:
+                    nonsense = ValueError(f"answered {event.event_name} with nonsense: {fault}")
+                    outcomes.append(Outcome(plugin, None, nonsense, seconds))
+                    continue
                 if not answer.source:
                     answer.source = plugin
                 outcomes.append(Outcome(plugin, answer, None, seconds))

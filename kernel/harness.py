@@ -12,7 +12,7 @@ from kernel.errors import UsageError
 from kernel.events import Event
 from kernel.merge import Merged
 from kernel.options import Options
-from kernel.plugins import PluginSet, decide, find
+from kernel.plugins import BY_NAME, Plugin, PluginSet, decide, find
 from kernel.policy import NoPolicy, Policy
 from kernel.registry import Registry
 from kernel.sandbox import Sandbox
@@ -47,7 +47,7 @@ class Harness:
         self.listeners: list[Callable[[str], None]] = []
         if plugins is None:
             found = find(self.options.plugin_dirs)
-            decide(found, [*self.options.block, *self.settings.blocked()])
+            decide(found, self._blocked(found))
             plugins = PluginSet(found)
         self.plugins = plugins
         self.dispatcher = Dispatcher(plugins.manager)
@@ -56,8 +56,22 @@ class Harness:
         for problem in self.settings.problems:
             self.announce(str(problem))
         for plugin in plugins:
-            if plugin.state == "broken":
+            if plugin.state == "broken" or (plugin.state == "blocked" and BY_NAME not in plugin.errors):
                 self.announce(f"plugin {plugin.name}: {'; '.join(plugin.errors)}")
+            if plugin.source == "inline" and plugin.warnings and plugin.manifest and plugin.manifest.kernel.implements:
+                self.announce(f"plugin {plugin.name}: {'; '.join(plugin.warnings)}")
+        hooks = plugins.get("command-hooks")
+        if self.settings.by_layer("hooks") and (hooks is None or hooks.state != "ready"):
+            self.announce("hooks are configured, but the plugin 'command-hooks' that runs them is "
+                          f"{'not installed' if hooks is None else hooks.state}: none of them runs")
+
+    def _blocked(self, found: list[Plugin]) -> list[str]:
+        names = [*self.options.block, *self.settings.blocked()]
+        if "all" in names:
+            return [p.name for p in found]
+        for name in set(names) - {p.name for p in found}:
+            self.announce(f"--block {name}: there is no such plugin")
+        return names
 
     # -- registries, filled at first use ----------------------------------------------------------------------------
     def _filled(self, kind: str, only: str | None = None) -> Registry[Any]:

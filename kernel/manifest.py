@@ -121,6 +121,11 @@ def _model(data: dict[str, Any], path: Path) -> Read:
     try:
         manifest = msgspec.convert(known, Manifest)
         if part is not None:
+            unknown = sorted(set(part) - set(KernelPart.__struct_fields__)) if isinstance(part, dict) else []
+            if unknown:  # a guard under a misspelt key would be no guard, without a word
+                out.errors.append(f"{path}, metadata.kernel.{unknown[0]}: unknown field; known: "
+                                  f"{', '.join(KernelPart.__struct_fields__)}")
+                return out
             manifest.kernel = msgspec.convert(part, KernelPart)
     except msgspec.ValidationError as error:
         out.errors.append(f"{path}: {error}")

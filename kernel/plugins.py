@@ -33,6 +33,7 @@ from kernel.events import EVENTS, snake
 from kernel.registry import Registry
 
 GROUP = "kernel.plugins"
+BY_NAME = "blocked by name"
 _SECTION = b"[kernel.plugins]"
 
 Source = Literal["distribution", "inline"]
@@ -94,6 +95,10 @@ def find(folders: Iterable[Path] = (), path: Iterable[str] | None = None) -> lis
 
 def _describe(plugin: Plugin) -> Plugin:
     """Read the manifest; its name and version count."""
+    if plugin.source == "distribution" and not (plugin.root / manifest.PLACE).is_file():
+        plugin.leave("broken", f"there is no {manifest.PLACE} in {plugin.root}: the wheel must carry the manifest in the package "
+                               "folder (docs/plugins.md shows how)")
+        return plugin
     read = manifest.read(plugin.root)
     plugin.warnings += read.warnings
     if read.manifest is None:
@@ -114,7 +119,7 @@ def _distributions(path: Iterable[str]) -> Iterable[Plugin]:
     for entry in path:
         folder = entry or "."
         try:
-            names = sorted(n for n in os.listdir(folder) if n.endswith((".dist-info", ".egg-info")) and n not in seen)
+            names = sorted(n for n in os.listdir(folder) if n.endswith(".dist-info") and n not in seen)
         except OSError:
             continue
         for found in names:
@@ -152,7 +157,7 @@ def decide(plugins: list[Plugin], blocked: Iterable[str]) -> None:
     names = {name for name in blocked if isinstance(name, str)}
     for plugin in plugins:
         if plugin.name in names:
-            plugin.leave("blocked", "blocked by name")
+            plugin.leave("blocked", BY_NAME)
         elif plugin.manifest and not _in_range(__version__, plugin.manifest.kernel.requires):
             plugin.leave("broken", f"needs kernel {plugin.manifest.kernel.requires}, this is {__version__}")
     _leave_dependents(plugins)
@@ -280,7 +285,7 @@ class PluginSet:
                 pass  # said by load()
             except KernelError as error:
                 plugin.leave("broken", str(error))
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 plugin.leave("broken", f"register_{kind} raised {type(error).__name__}: {error}")
             else:
                 undeclared = set(registry.names()) - before - set(provides or ())

@@ -53,7 +53,7 @@ def test_every_documented_field_is_read(tmp_path: Path) -> None:
 
 def test_the_kernels_part_is_read(tmp_path: Path) -> None:
     part = {"requires": ">=0.1", "implements": ["stop"], "provides": {"tools": ["T"]}, "capabilities": {"files": "read"},
-            "dependencies": ["permissions"], "future": True}
+            "dependencies": ["permissions"]}
     found = read(plugin_folder(tmp_path, "x", kernel=part))
     assert found.manifest is not None and found.errors == found.warnings == []
     kernel = found.manifest.kernel
@@ -173,3 +173,9 @@ def test_the_kinds_are_those_that_have_a_registration_hook() -> None:
 
     specs = {n.removeprefix("register_") for n in vars(hookspecs) if n.startswith("register_")}
     assert set(KINDS) == specs
+
+
+def test_a_misspelt_key_of_the_kernels_part_is_an_error(tmp_path: Path) -> None:
+    found = read(plugin_folder(tmp_path, "x", kernel={"hooks": ["pre_tool_use"]}))
+    assert found.manifest is None
+    assert "metadata.kernel.hooks: unknown field" in found.errors[0] and "implements" in found.errors[0]

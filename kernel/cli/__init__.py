@@ -28,6 +28,9 @@ def main(args: list[str] | None = None) -> int:
         return code
     except BrokenPipeError:
         return _pipe_closed()
+    except OSError as error:
+        print(f"Error: stdout cannot be written: {error.strerror}", file=sys.stderr)
+        return _pipe_closed()
 
 
 def _streams_are_open() -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-Kind = Literal["switch", "value", "many", "maybe", "integer", "number"]
+Kind = Literal["switch", "value", "each", "many", "maybe", "integer", "number"]
 
 
 class Flag(NamedTuple):
@@ -55,7 +55,7 @@ FLAGS = (
     Flag("-n --name", "value", "name", "a name for the session"),
     Flag("--settings", "value", "settings", "one more settings file, or JSON text"),
     Flag("--setting-sources", "value", "setting_sources", "which of user,project,local to read"),
-    Flag("--plugin-dir", "many", "plugin_dirs", "a plugin folder for this run"),
+    Flag("--plugin-dir", "each", "plugin_dirs", "a plugin folder for this run"),
     Flag("--block", "many", "block", "plugins to leave out"),
     Flag("--init", "switch", "extra.init", "raise Setup(init) first"),
     Flag("--init-only", "switch", "extra.init_only", "raise Setup and SessionStart, then exit"),
@@ -76,7 +76,7 @@ FLAGS = (
 
 _HOW: dict[str, dict[str, Any]] = {
     "switch": {"action": "store_true"}, "value": {}, "integer": {"type": int}, "number": {"type": float},
-    "many": {"nargs": "+", "action": "extend"}, "maybe": {"nargs": "?", "const": ""}}
+    "each": {"action": "append"}, "many": {"nargs": "+", "action": "extend"}, "maybe": {"nargs": "?", "const": ""}}
 
 
 def parser() -> Any:

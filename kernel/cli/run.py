@@ -77,8 +77,9 @@ def _no_mistyped_command(word: str) -> None:
     from difflib import get_close_matches
 
     from kernel.cli import COMMANDS
+    from kernel.cli.commands import summaries
 
-    near = get_close_matches(word, COMMANDS, n=1, cutoff=0.75)
+    near = get_close_matches(word, [*COMMANDS, *summaries()], n=1, cutoff=0.7)
     if near and " " not in word:
         raise UsageError(f"unknown command {word!r}", hint=f"did you mean 'kernel {near[0]}'? A prompt needs -p")
 
@@ -94,7 +95,7 @@ def _convert(fields: dict[str, Any], extra: dict[str, Any]) -> None:
             except OSError as error:
                 raise UsageError(f"--{file.replace('_', '-')} {path}: {error.strerror}") from None
     if "tools" in fields:
-        names = [n.strip() for n in fields["tools"].split(",") if n.strip()]
+        names = fields["tools"].replace(",", " ").split()
         fields["tools"] = None if names == ["default"] else names
     if "betas" in fields:
         fields["betas"] = [b.strip() for b in fields["betas"].split(",") if b.strip()]
@@ -124,6 +125,8 @@ def _check(fields: dict[str, Any], extra: dict[str, Any], print_mode: bool) -> N
             raise UsageError(f"--{name.replace('_', '-')} {fields[name]}: expected one of {', '.join(allowed)}")
     if fields.get("effort") is not None and fields["effort"] not in EFFORTS:
         raise UsageError(f"--effort {fields['effort']}: expected one of {', '.join(EFFORTS)}")
+    if fields.get("thinking") not in (None, "adaptive", "disabled"):
+        raise UsageError(f"--thinking {fields['thinking']}: expected adaptive or disabled")
     if fields.get("max_turns") is not None and fields["max_turns"] < 1:
         raise UsageError("--max-turns must be a positive integer")
     if fields.get("max_budget_usd") is not None and not fields["max_budget_usd"] > 0:  # nan is no limit either

@@ -52,12 +52,12 @@ class Demo:
             result = await session.submit(PROMPT)
         finally:
             await session.close()
-        return self._end(result, printer, session.id)
+        return self._end(result, printer, None if scripted else session.id)
 
-    def _end(self, result: ResultMessage, printer: Printer, session: str) -> int:
+    def _end(self, result: ResultMessage, printer: Printer, session: str | None) -> int:
         if result.is_error:
             text = result.result if isinstance(result.result, str) else "; ".join(result.errors or ())
             raise KernelError(text or result.subtype, context="kernel demo", hint="kernel doctor says what works")
-        printer.line(f"\n{result.num_turns} requests, {len(result.permission_denials)} call(s) refused. "
-                     f"Go on with: kernel -p \"...\" --resume {session}")
+        more = f" Go on with: kernel -p \"...\" --resume {session}" if session else ""
+        printer.line(f"\n{result.num_turns} requests, {len(result.permission_denials)} call(s) refused.{more}")
         return 0

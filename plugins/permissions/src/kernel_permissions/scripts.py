@@ -7,6 +7,10 @@ whole and may not hold the delimiter: programs differ on whether it would end th
 from __future__ import annotations
 
 import re
+import sys
+
+PROVED = sys.version_info >= (3, 11, 5)
+"""Older Pythons read possessive repetition wrongly and take programs that do not fit; there every program is asked about."""
 
 _CLASS = r"\[\^?+(?:\[:[a-z]++:\]|[^\]\[\\\n/])++\]"
 _REGEX = rf"/(?:[^/\\\n\[]|\\[^\n]|{_CLASS})*+/"
@@ -22,7 +26,7 @@ _SED_COMMAND = re.compile(
 
 
 def sed_only_prints(script: str) -> bool:
-    if len(script) > 1_000:
+    if not PROVED or len(script) > 1_000:
         return False
     position = 0
     while True:
@@ -46,4 +50,4 @@ _AWK = re.compile(
 
 
 def awk_only_prints(program: str) -> bool:
-    return len(program) <= 1_000 and bool(program.strip()) and _AWK.fullmatch(program) is not None
+    return PROVED and len(program) <= 1_000 and bool(program.strip()) and _AWK.fullmatch(program) is not None
