@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise, takewhile
 
-from . import dynamic, evaluates, wrappers
+from . import dynamic, evaluates, sedrules, wrappers
 from .shell import Parser
 from .syntax import RESERVED, Assign, Opaque, Redirect, Script, Simple, Word, expand_braces, literal_word
 
@@ -108,6 +108,8 @@ class _Analysis:
         elif name.value.rsplit("/", 1)[-1] == "find":
             self.sub.exact_only = self.sub.via_xargs or any(
                 w.value in wrappers.FIND_WRITES or w.dynamic or w.brace or w.glob for w in words[1:])
+        elif name.value.rsplit("/", 1)[-1] == "sed":
+            self.sub.exact_only = sedrules.does_more(words[1:])
         elif name.value in ("eval", "source", ".", "exec") and any(w.literal is None for w in words[1:]):
             self.sub.exact_only = True
 

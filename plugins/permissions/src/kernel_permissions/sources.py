@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel import Tool, ToolContext
 
+from . import salvage
 from .auto import personal
 from .facts import Facts
 from .policy import RulesPolicy
@@ -106,12 +107,29 @@ class Sources:
         rules += self._own_outputs()
         if managed_only:
             return rules
+        rules += self._salvaged(known)
         options = session.options
         rules += self._read(split_flag(options.allowed_tools), "allow", "cli", self.cwd, "--allowedTools", known)
         rules += self._read(split_flag(options.disallowed_tools), "deny", "cli", self.cwd, "--disallowedTools", known)
         rules += self._read(session.state.grants, "allow", "skill", self.cwd, "a skill's allowed-tools", known)
         rules += self.added
         return [r for r in rules if (r.source, r.behavior, r.text) not in self.removed or r in self.added]
+
+    def _salvaged(self, known: set[str]) -> list[Rule]:
+        """Deny and ask rules of settings files that were set aside as a whole."""
+        settings = self.session.settings
+        rules: list[Rule] = []
+        for path in salvage.broken_files(settings) if settings.problems else ():
+            text = salvage.read(path)
+            mine = path.parent == settings.config_dir
+            source: Source = "user" if mine else "local" if path.name == "settings.local.json" else "project"
+            directory = str(path.parent) if mine else self.cwd
+            for behavior in salvage.GUARDS:
+                found = salvage.guards(text, behavior)
+                if found:
+                    self.warn(f"{path}: the file is set aside, but its {behavior} rules still count: {', '.join(found)[:300]}")
+                rules += self._read(found, behavior, source, directory, f"{path}, permissions.{behavior}", known)
+        return rules
 
     def _own_outputs(self) -> list[Rule]:
         """Reading what this session itself saved (long outputs, background commands) needs no permission (context, 7)."""
