@@ -247,8 +247,19 @@ def _parse(path: str, raw: bytes) -> dict[str, Any] | Problem:
     try:
         data = msgspec.json.decode(raw.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        return Problem(path, "", f"is not valid JSON: {error}")
+        return Problem(path, "", f"is not valid JSON: {error}{_where(str(error), raw)}")
     return data if isinstance(data, dict) else Problem(path, "", f"must hold one JSON object, found {type(data).__name__}")
+
+
+def _where(error: str, raw: bytes) -> str:
+    """The line and column of the byte that a decoder names."""
+    import re
+
+    found = re.search(r"byte (\d+)", error)
+    if found is None:
+        return ""
+    before = raw.removeprefix(b"\xef\xbb\xbf")[:int(found[1])].decode("utf-8", "replace")
+    return f", line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}"
 
 
 def _twice(path: str, raw: bytes) -> list[Problem]:
