@@ -66,12 +66,8 @@ class Decision:
 
     def _scene(self) -> Scene:
         facts = self.facts
-        usable = facts.usable(self.mode)
-        allow = facts.rules.of("allow", self.names, self.rule_name)
-        if self.rule_name != self.tool.name:  # another tool that is ruled as Bash
-            allow = [*allow, *facts.rules.scoped("allow", "Bash")]
-        both = [r for r in allow if usable is None or r in usable]
-        return Scene(facts.rules, both, usable, facts.paths, facts.places, self.call.cwd, self.mode, facts.own,
+        index = facts.commands(self.mode, self.names, self.rule_name)
+        return Scene(facts.rules, index, facts.usable(self.mode), facts.paths, facts.places, self.call.cwd, self.mode, facts.own,
                      facts.places.directories[1:])
 
     def _targets(self, paths: list[str]) -> list[Target] | None:

@@ -9,7 +9,7 @@ from kernel import PermissionCall, Tool
 
 from .modes import narrow
 from .paths import PathRules, Places
-from .rules import Rule, RuleSet
+from .rules import CommandIndex, Rule, RuleSet
 from .view import View
 
 Classifier = Callable[[PermissionCall, str], str]
@@ -48,6 +48,19 @@ class Facts:
         self.opinion = opinion
         self.classify_shell = classify_shell
         self._auto: list[Rule] | None = None
+        self._commands: dict[tuple[bool, tuple[str, ...], str], CommandIndex] = {}
+
+    def commands(self, mode: str, names: tuple[str, ...], rule_name: str) -> CommandIndex:
+        """The allow rules about commands that count in a mode, for a tool with these names that is ruled as ``rule_name``."""
+        usable = self.usable(mode)
+        key = (usable is None, names, rule_name)
+        found = self._commands.get(key)
+        if found is None:
+            rules = self.rules.of("allow", names, rule_name)
+            if rule_name not in names:  # another tool that is ruled as Bash
+                rules = [*rules, *self.rules.scoped("allow", "Bash")]
+            found = self._commands[key] = CommandIndex(r for r in rules if usable is None or r in usable)
+        return found
 
     def usable(self, mode: str) -> list[Rule] | None:
         """The allow rules that count in a mode; ``None``: all of them."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from . import filecmds, readonly
 from .forms import Sub, rough
 from .paths import PathRules, Places, Target, under
-from .rules import Rule, RuleSet
+from .rules import CommandIndex, Rule, RuleSet
 from .safety import REMOVERS, Removals, protected
 from .shell import Parser
 from .shellpaths import ShellPaths, is_no_file
@@ -29,7 +29,7 @@ class Scene(NamedTuple):
     """What a command is judged against."""
 
     rules: RuleSet
-    allow: list[Rule]
+    approving: CommandIndex
     """The allow rules for Bash that count in this mode, bare ones included."""
     all_allow: list[Rule] | None
     """All allow rules that count in this mode; ``None``: every one."""
@@ -64,14 +64,15 @@ class Judgement:
     # -- deny and ask rules --------------------------------------------------------------------------------------------
     def scoped(self, behavior: str) -> Hit | None:
         """The first rule with a specifier in that list which covers any part in any form."""
-        for rule in self.scene.rules.scoped(behavior, "Bash"):
-            if self.opaque:
-                if self._rough(rule):
-                    return Hit(rule, self.command[:80])
-                continue
-            for sub in self.subs:
-                if any(rule.command.matches(text) for text in sub.strict):
-                    return Hit(rule, sub.simple.text)
+        if self.opaque:
+            found = next((r for r in self.scene.rules.scoped(behavior, "Bash") if self._rough(r)), None)
+            return Hit(found, self.command[:80]) if found else self._path_hit(behavior)
+        index = self.scene.rules.commands(behavior)
+        for sub in self.subs:
+            for text in sub.strict:
+                found = next((r for r in index.of(text) if r.command.matches(text)), None)
+                if found:
+                    return Hit(found, sub.simple.text)
         return self._path_hit(behavior)
 
     def _rough(self, rule: Rule) -> bool:
@@ -212,22 +213,20 @@ class Judgement:
                 if why := self.redirect_fault(redirect):
                     missing.append((sub, why))
             missing += [(sub, why) for redirect in sub.redirects if (why := self._leads_anywhere(redirect))]
-        if self.unsure and not any(r.bare for r in self.scene.allow):
+        if self.unsure and self.scene.approving.bare is None:
             missing.append((Sub(Simple([])), self.unsure))
         return used, missing
 
     def _approving(self, sub: Sub) -> Rule | None:
         if sub.simple.kind == "redirect":
             return None
-        for rule in self.scene.allow:
-            if rule.bare:
-                return rule
-            pattern = rule.command
-            if sub.exact_only:
-                if not pattern.wild and pattern.matches(sub.simple.text):
+        index = self.scene.approving
+        if index.bare is not None:
+            return index.bare
+        for text in [sub.simple.text] if sub.exact_only else sub.texts:
+            for rule in index.of(text):
+                if rule.command.matches(text) and not (sub.exact_only and rule.command.wild):
                     return rule
-            elif any(pattern.matches(text) for text in sub.texts):
-                return rule
         return None
 
     def redirect_fault(self, redirect: Redirect) -> str:
@@ -235,7 +234,7 @@ class Judgement:
         target = redirect.target
         if target is None or redirect.op == "<<<" or is_no_file(redirect.op, target):
             return ""
-        bare = any(r.bare for r in self.scene.allow)
+        bare = self.scene.approving.bare is not None
         if not writes(redirect):
             return "" if bare else self.shell.not_readable(target)
         if why := self._leads_anywhere(redirect):

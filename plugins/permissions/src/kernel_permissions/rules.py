@@ -155,6 +155,29 @@ def faults(rule: Rule, known: frozenset[str] | set[str]) -> tuple[str, bool]:
     return "", True
 
 
+class CommandIndex:
+    """Rules for shell commands by the first word of their pattern, since most rules cannot match a given command.
+
+    ``bare``: a rule without a pattern, which matches every command.
+    """
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.bare: Rule | None = None
+        self._by_word: dict[str, list[Rule]] = {}
+        self._any: list[Rule] = []
+        for rule in rules:
+            if rule.bare:
+                self.bare = self.bare or rule
+                continue
+            word = rule.command.text.split(" ", 1)[0]
+            (self._any if "*" in word else self._by_word.setdefault(word, [])).append(rule)
+
+    def of(self, text: str) -> list[Rule]:
+        """The rules that may match a command with this text."""
+        mine = self._by_word.get(text.split(" ", 1)[0])
+        return [*mine, *self._any] if mine else self._any
+
+
 class RuleSet:
     """All rules in force, each list in the order of its sources."""
 
@@ -164,8 +187,16 @@ class RuleSet:
         for rule in self.rules:
             lists[rule.behavior].append(rule)
         self.lists = lists
+        self._commands: dict[str, CommandIndex] = {}
         self._named: dict[tuple[str, tuple[str, ...], str], list[Rule]] = {}
         self._scoped: dict[tuple[str, str], list[Rule]] = {}
+
+    def commands(self, behavior: str) -> CommandIndex:
+        """The rules of one list that have a pattern for shell commands."""
+        found = self._commands.get(behavior)
+        if found is None:
+            found = self._commands[behavior] = CommandIndex(self.scoped(behavior, "Bash"))
+        return found
 
     def scoped(self, behavior: str, tool: str) -> list[Rule]:
         """Rules with a specifier whose tool part means this tool, also by a glob (``*(rm *)``)."""
