@@ -77,6 +77,7 @@ def said(project: Path, **lists: list[str]) -> Said:
     ({"deny": ["Bash(git {push,pull} *)"]}, [("warning", "literal-glob", "Bash(git {push,pull} *)")]),
     ({"deny": ["Bash(git pus? *)"]}, [("warning", "literal-glob", "Bash(git pus? *)")]),
     ({"allow": ["Bash(a:* b)"]}, [("warning", "literal-glob", "Bash(a:* b)"), ("info", "wide-star", "Bash(a:* b)")]),
+    ({"allow": ["Bash(http http://localhost:*)"]}, [("warning", "literal-glob", "Bash(http http://localhost:*)")]),
     ({"allow": ["Bash(echo 'a?b' *)"]}, []),
     ({"allow": ["Edit(src/*.{ts,js})"]}, [("warning", "literal-glob", "Edit(src/*.{ts,js})")]),
     # wider than they look
@@ -90,6 +91,7 @@ def said(project: Path, **lists: list[str]) -> Said:
     ({"allow": ["Bash(sudo *)"]}, [("warning", "too-broad", "Bash(sudo *)")]),
     ({"allow": ["Bash(git *)"]}, [("warning", "too-broad", "Bash(git *)")]),
     ({"allow": ["Bash(curl https://x.test/*)"]}, [("warning", "too-broad", "Bash(curl https://x.test/*)")]),
+    ({"allow": ["Bash(export *)"]}, [("warning", "too-broad", "Bash(export *)")]),
     ({"allow": ["Bash(npm run *)"]}, [("info", "too-broad", "Bash(npm run *)")]),
     ({"allow": ["Bash(rm *)"]}, [("info", "too-broad", "Bash(rm *)")]),
     ({"allow": ["Bash(pytest * x)"]}, [("info", "wide-star", "Bash(pytest * x)")]),

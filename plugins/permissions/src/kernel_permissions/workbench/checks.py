@@ -28,7 +28,8 @@ _ROOTS = frozenset("bin boot dev etc home lib lib64 media mnt opt private proc r
 _HAZARDS = {
     "find": "-exec and -delete are asked for all the same, everything else is allowed",
     "awk gawk": "it runs programs and writes files",
-    "sed": "-i changes files, and its commands w and e write files and run programs",
+    "sed": "-i changes files everywhere, not only in the working directories",
+    "export": "it sets PATH and other variables that decide what later commands run",
     "tar": "its options run programs (--to-command, --checkpoint-action)",
     "git": "that covers push, reset --hard, clean, and -c, which runs programs",
     "docker podman": "run mounts and changes any file",
@@ -152,6 +153,8 @@ def _no_glob(specifier: str) -> Iterator[Remark]:
         yield "warning", "literal-glob", "? and [...] are literal in a command pattern; only * is special"
     elif _BRACES.search(outside):
         yield "warning", "literal-glob", "braces are literal in a command pattern; write a rule for each alternative"
+    if re.search(r"://[^ ]*:\*$", specifier):
+        yield "warning", "literal-glob", "':*' at the end stands for a blank and more words, not for a port; write the port, or *"
     if re.search(r":\*(?!$)", specifier):
         yield "warning", "literal-glob", "':*' is special at the end only; here the colon is literal"
 
