@@ -39,6 +39,9 @@ def rows(count: int, seed: int, rounds: int) -> list[dict[str, Any]]:
     row("one decision, p50", round(usual.p50_ms, 3), usual.commands, "commands, medians of 5; ms", "", True, [])
     row("one decision, p99", round(usual.p99_ms, 3), usual.commands, "commands, medians of 5; ms", "at most 1",
         usual.p99_ms <= 1, [])
+    speed, lines = everyday.batch_per_second(), 20_000
+    row("check --batch, answers a second", round(speed), lines, "lines, each a command of its own", "at least 1000",
+        speed >= 1000, [])
     with tempfile.TemporaryDirectory() as folder:
         given = anyio.run(places.paths, Path(folder) / "paths")
         links = len(next(iter(places.TARGETS.values())))

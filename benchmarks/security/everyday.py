@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 from statistics import median, quantiles
@@ -41,6 +44,28 @@ def policy(data: dict[str, Any]) -> Any:
     from kernel_permissions.paper import Paper, PaperView
 
     return Paper(**data["rules"], cwd=data["cwd"], view=PaperView(home=data["home"], dirs=data["dirs"], files=data["files"]))
+
+
+def batch_per_second(lines: int = 20_000) -> float:
+    """Answers a second of ``kernel permissions check --batch``, its start left out; every line has a command of its own."""
+    data = load()
+    commands = [c for group in data["commands"].values() for c in group]
+    given = b"".join(json.dumps({
+        "id": n, "tool": "Bash", "input": {"command": f"{commands[n % len(commands)]} x{n}"}, "rules": data["rules"],
+        "mode": data["mode"], "cwd": data["cwd"]}).encode() + b"\n" for n in range(lines))
+    process = subprocess.Popen([sys.executable, "-m", "kernel", "permissions", "check", "--batch"], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)
+    assert process.stdin and process.stdout
+    head, _, rest = given.partition(b"\n")
+    process.stdin.write(head + b"\n")
+    process.stdin.flush()
+    process.stdout.readline()
+    began = time.perf_counter()
+    out, _ = process.communicate(rest)
+    took = time.perf_counter() - began
+    answers = out.splitlines()
+    assert len(answers) == lines - 1 and all(b'"decision"' in a for a in answers)
+    return (lines - 1) / took
 
 
 def measure(rounds: int = 5) -> Figures:
