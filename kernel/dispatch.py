@@ -71,22 +71,28 @@ class Dispatcher:
             return []
         returned: list[Any] = []
         waiting: list[tuple[int, Awaitable[Any]]] = []
-        given = {"event": event, "session": session}
+        spoken = False
+        began = perf_counter()
         for plugin, function, names in implementations:
-            began = perf_counter()
             try:
                 if names == _BOTH:  # the common case, without a dictionary
                     value = function(event, session)
                 else:
+                    given = {"event": event, "session": session}
                     value = function(**{name: given[name] for name in names})
-                if value is not None and inspect.isawaitable(value):
-                    waiting.append((len(returned), value))
-                returned.append((plugin, value, None, perf_counter() - began))
-            except (Exception, SystemExit) as error:  # a plugin's fault is an outcome, whatever it is
-                returned.append((plugin, None, error, perf_counter() - began))
+                if value is not None:
+                    spoken = True
+                    if inspect.isawaitable(value):
+                        waiting.append((len(returned), value))
+                error: BaseException | None = None
+            except (Exception, SystemExit) as fault:  # a plugin's fault is an outcome, whatever it is
+                value, error = None, fault
+            ended = perf_counter()
+            returned.append(Outcome(plugin, value, error, ended - began))
+            began = ended
         if waiting:
             await self._wait(waiting, returned)
-        return _outcomes(event, returned)
+        return _outcomes(event, returned) if spoken else returned  # silence and faults are outcomes as they are
 
     async def _wait(self, waiting: list[tuple[int, Awaitable[Any]]], returned: list[Any]) -> None:
         """Await side by side; write what each came to into its place.
