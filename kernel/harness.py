@@ -45,6 +45,7 @@ class Harness:
         os.environ.update(self.settings.environment())
         self.announced: list[str] = []
         self.listeners: list[Callable[[str], None]] = []
+        self._chosen: dict[tuple[str, str], Any] = {}
         if plugins is None:
             found = find(self.options.plugin_dirs)
             decide(found, self._blocked(found))
@@ -57,9 +58,9 @@ class Harness:
             self.announce(str(problem))
         for plugin in plugins:
             if plugin.state == "broken" or (plugin.state == "blocked" and BY_NAME not in plugin.errors):
-                self.announce(f"plugin {plugin.name}: {'; '.join(plugin.errors)}")
+                self._announce_of(plugin, plugin.errors)
             if plugin.source == "inline" and plugin.warnings and plugin.manifest and plugin.manifest.kernel.implements:
-                self.announce(f"plugin {plugin.name}: {'; '.join(plugin.warnings)}")
+                self._announce_of(plugin, plugin.warnings)
         hooks = plugins.get("command-hooks")
         if self.settings.by_layer("hooks") and (hooks is None or hooks.state != "ready"):
             self.announce("hooks are configured, but the plugin 'command-hooks' that runs them is "
@@ -80,7 +81,7 @@ class Harness:
         self.plugins.fill(registry, kind, only)
         for plugin in self.plugins:
             if plugin.state == "broken" and before.get(plugin.name) == "ready":
-                self.announce(f"plugin {plugin.name}: {'; '.join(plugin.errors)}")
+                self._announce_of(plugin, plugin.errors)
         return registry
 
     @cached_property
@@ -97,10 +98,9 @@ class Harness:
 
     def one(self, kind: str, name: str) -> Any | None:
         """The object of that kind and name; only the plugin that provides it is loaded."""
-        cache: dict[tuple[str, str], Any] = self.__dict__.setdefault("_one", {})
-        if (kind, name) not in cache:
-            cache[kind, name] = self._filled(kind, name).get(name)
-        return cache[kind, name]
+        if (kind, name) not in self._chosen:
+            self._chosen[kind, name] = self._filled(kind, name).get(name)
+        return self._chosen[kind, name]
 
     # -- models ----------------------------------------------------------------------------------------------------------
     def choose_model(self, restored: str | None = None) -> tuple[ModelProvider, ModelInfo]:
@@ -255,6 +255,9 @@ class Harness:
             self.announced.append(text)
             for listener in self.listeners:
                 listener(text)
+
+    def _announce_of(self, plugin: Plugin, problems: list[str]) -> None:
+        self.announce(f"plugin {plugin.name}: {'; '.join(problems)}")
 
     def debug(self, text: str) -> None:
         if self.debug_sink:

@@ -65,9 +65,9 @@ async def permit(session: Session, batch: Batch, call: Call, hooks: Merged) -> N
         else:
             async with session.asking:  # one question at a time; an answer may settle the next one
                 verdict = _decide(session, call, hooks)
-                if hooks.decision == "ask" and hooks.reason:  # the person is told why a hook wants to ask
-                    verdict = msgspec.structs.replace(verdict, message=session.cap(hooks.reason))
                 if verdict.behavior == "ask":
+                    if hooks.decision == "ask" and hooks.reason:  # the person is told why a hook wants to ask
+                        verdict = msgspec.structs.replace(verdict, message=session.cap(hooks.reason))
                     try:
                         verdict = await _ask(session, batch, call, verdict)
                     except Exception as error:
