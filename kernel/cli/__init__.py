@@ -68,18 +68,25 @@ def _main(args: list[str]) -> int:
 
 
 def _command(args: list[str]) -> int:
-    """Run what the first word names: a command of ours, a plugin's, or else the whole line is a run."""
-    first = args[0] if args else ""
-    name = ALIASES.get(first, first)
-    if name in COMMANDS:
-        return int(import_module(COMMANDS[name][0]).main(args[1:] if name != "run" else ["-p", *args[1:]]))
-    if first.replace("-", "").isalnum() and not first.startswith("-"):
+    """Run what the first word or two name: a plugin's command (``plugins install``), ours, or else the whole line is a run."""
+    name = ALIASES.get(args[0], args[0]) if args else ""
+    words = [name, *args[1:2]]
+    if _is_word(name):
         from kernel.cli.commands import plugin_command
 
-        command = plugin_command(name)
-        if command is not None:
-            return command.run(args[1:])
+        for count in (2, 1):  # the longer name is the more special one
+            taken = words[:count]
+            if len(taken) == count and all(map(_is_word, taken)) and (count == 2 or name not in COMMANDS):
+                command = plugin_command(" ".join(taken))
+                if command is not None:
+                    return command.run(args[count:])
+    if name in COMMANDS:
+        return int(import_module(COMMANDS[name][0]).main(args[1:] if name != "run" else ["-p", *args[1:]]))
     return int(import_module("kernel.cli.run").main(args))
+
+
+def _is_word(text: str) -> bool:
+    return text.replace("-", "").isalnum() and not text.startswith("-")
 
 
 def _call(run: Callable[[list[str]], int], args: list[str]) -> int:

@@ -52,6 +52,13 @@ def row(plugin: Any) -> dict[str, Any]:
 
 
 def main(args: list[str]) -> int:
+    if not args or args[0] in ("-h", "--help"):
+        from kernel.cli.commands import summaries
+
+        more = {name.removeprefix("plugins "): plugin for name, plugin in summaries().items() if name.startswith("plugins ")}
+        if more:
+            width = max(map(len, more))
+            app.info.epilog = "\n\n".join(f"{name:<{width}}  (plugin {plugin})" for name, plugin in sorted(more.items()))
     return call(app, args)
 
 

@@ -7,7 +7,8 @@ local request; the context given instead trusts nobody, so TLS that is met all t
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
 from anyio.lowlevel import current_token
 
@@ -71,6 +72,7 @@ class Connections:
             await line.client.aclose()
 
     def _client(self, secure: bool) -> httpx.AsyncClient:
+        _without_its_command_line()
         import httpx
 
         if self._trust is None and (secure or _proxy_needs_tls()):
@@ -83,6 +85,16 @@ class Connections:
             raise ModelError(f"the proxy settings of the environment cannot be used ({type(error).__name__})",
                              kind="connection_error", should_retry=False, context="plugin model-anthropic",
                              hint="check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY") from None
+
+
+def _without_its_command_line() -> None:
+    """Keep httpx from importing its command line, which brings click and rich along where those are installed."""
+    missing: Any = None
+    if "httpx" not in sys.modules:
+        sys.modules["httpx._main"] = missing  # counts as an ImportError, for which httpx is prepared
+        import httpx  # noqa: F401
+
+        del sys.modules["httpx._main"]
 
 
 def _proxy_needs_tls() -> bool:

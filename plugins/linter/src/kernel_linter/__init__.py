@@ -1,0 +1,1 @@
+"""Checks plugins, marketplaces, skills, agents, hooks, servers and settings without running them."""

@@ -1,0 +1,1 @@
+"""Install, update, lock, verify and remove plugins; a harness as a file."""

@@ -1,0 +1,1 @@
+"""The bridge to MCP servers, and the harness as one."""

@@ -1,0 +1,1 @@
+"""Instruction files, rules by path and auto memory."""

@@ -1,0 +1,1 @@
+"""Output styles: how the model answers, chosen by name."""

@@ -1,0 +1,1 @@
+"""kernel plugins new: a working plugin of every kind to begin with."""

@@ -1,0 +1,1 @@
+"""Skills and commands that people and plugins write in Markdown."""
