@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         UserPromptExpansionResult, UserPromptSubmitResult as UserPromptSubmitResult, WorktreeCreateResult as
         WorktreeCreateResult, WorktreeRemoveResult as WorktreeRemoveResult)
     from kernel.clock import Clock as Clock
+    from kernel.compactor import Compactor as Compactor
     from kernel.errors import (
         DuplicateError as DuplicateError, HistoryError as HistoryError, KernelError as KernelError, LoadError as
         LoadError, ManifestError as ManifestError, ModelError as ModelError, PluginError as PluginError, SessionError
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         as TaskCompleted, TaskCreated as TaskCreated, TeammateIdle as TeammateIdle, UserPromptExpansion as
         UserPromptExpansion, UserPromptSubmit as UserPromptSubmit, WorktreeCreate as WorktreeCreate, WorktreeRemove as
         WorktreeRemove)
+    from kernel.extension import Expansion as Expansion, Extension as Extension, SlashCommand as SlashCommand
     from kernel.frontend import Command as Command, FrontEnd as FrontEnd
     from kernel.harness import Harness as Harness
     from kernel.hookspecs import hookimpl as hookimpl
@@ -65,10 +67,13 @@ if TYPE_CHECKING:
     from kernel.policy import Verdict as Verdict
     from kernel.prompt import PromptPart as PromptPart
     from kernel.registry import Registry as Registry
+    from kernel.request import is_too_long as is_too_long, side_request as side_request
     from kernel.sandbox import Sandbox as Sandbox, SandboxFactory as SandboxFactory
     from kernel.session import Session as Session
+    from kernel.spending import Spending as Spending
     from kernel.settings import (
         Layer as Layer, Problem as Problem, Settings as Settings, config_dir as config_dir, git_root as git_root)
+    from kernel.toolbox import Toolbox as Toolbox
     from kernel.tools import (
         ReadState as ReadState, State as State, Tool as Tool, ToolContext as ToolContext, ToolResult as ToolResult,
         ToolRunner as ToolRunner)
@@ -93,6 +98,9 @@ _HOMES = {
     "clock": """
         Clock
     """,
+    "compactor": """
+        Compactor
+    """,
     "errors": """
         DuplicateError HistoryError KernelError LoadError ManifestError ModelError PluginError
         SessionError SettingsError StreamError ToolError UsageError
@@ -104,6 +112,9 @@ _HOMES = {
         PreCompact PreModelSwitch PreToolUse SessionEnd SessionStart Setup Stop StopFailure
         SubagentStart SubagentStop TaskCompleted TaskCreated TeammateIdle UserPromptExpansion
         UserPromptSubmit WorktreeCreate WorktreeRemove
+    """,
+    "extension": """
+        Expansion Extension SlashCommand
     """,
     "frontend": """
         Command FrontEnd
@@ -148,11 +159,20 @@ _HOMES = {
     "registry": """
         Registry
     """,
+    "request": """
+        is_too_long side_request
+    """,
     "sandbox": """
         Sandbox SandboxFactory
     """,
     "session": """
         Session
+    """,
+    "spending": """
+        Spending
+    """,
+    "toolbox": """
+        Toolbox
     """,
     "settings": """
         Layer Problem Settings config_dir git_root

@@ -59,10 +59,10 @@ def look_up(session: Session, call: Call, bad_input: str | None) -> None:
     """Find the tool and check the input. A call that fails here raises no hook at all."""
     if bad_input is not None:
         call.result = invalid_arguments(bad_input)
-    elif call.name not in session.tools:
+    elif call.name not in session.toolbox.by_name:
         call.result = _unknown(session, call.name)
     else:
-        call.tool = tool = session.tools[call.name]
+        call.tool = tool = session.toolbox.by_name[call.name]
         call.name = tool.name
         call.context = ToolContext(session, call.id, tool.name, partial(_progress, session, call))
         guarded(call, partial(shape, call, tool))
@@ -99,8 +99,9 @@ def guarded(call: Call, step: Callable[[], None]) -> None:
 def _unknown(session: Session, name: str) -> ToolResult:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, list(session.tools), n=3, cutoff=0.5)
-    hint = f" Did you mean {', '.join(near)}?" if near else f" The tools are: {', '.join(t.name for t in session.offered)}."
+    near = get_close_matches(name, list(session.toolbox.by_name), n=3, cutoff=0.5)
+    all_names = ", ".join(t.name for t in session.toolbox.offered)
+    hint = f" Did you mean {', '.join(near)}?" if near else f" The tools are: {all_names}."
     return error_result("unknown_tool", f"<tool_use_error>unknown_tool: No such tool: {name[:200]!r}.{hint}</tool_use_error>")
 
 

@@ -22,6 +22,7 @@ from kernel.transcript import MemoryTranscript, Transcript
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kernel.compactor import Compactor
     from kernel.models import ModelInfo, ModelProvider
     from kernel.session import Emit, Session
 
@@ -91,6 +92,16 @@ class Harness:
     @cached_property
     def prompt_parts(self) -> Registry[Any]:
         return self._filled("prompt_parts")
+
+    @cached_property
+    def extensions(self) -> Registry[Any]:
+        return self._filled("extensions")
+
+    @cached_property
+    def compactor(self) -> Compactor | None:
+        """Who makes room in the window; ``None``: nobody."""
+        found: Compactor | None = self.one("compactors", str(self.settings.own("kernel.compactor") or "summary"))
+        return found
 
     @cached_property
     def middleware(self) -> Registry[Any]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kernel import answers as a, events as e
+    from kernel.compactor import Compactor
+    from kernel.extension import Extension
     from kernel.frontend import Command, FrontEnd
     from kernel.middleware import Middleware
     from kernel.models import ModelProvider
@@ -77,6 +79,16 @@ def register_front_ends(register: Registry[FrontEnd]) -> None:
 @hookspec
 def register_prompt_parts(register: Registry[PromptPart]) -> None:
     """Offer parts of the system prompt and of the first user message, each in its layer."""
+
+
+@hookspec
+def register_extensions(register: Registry[Extension]) -> None:
+    """Take part in a session: its start, each prompt, each request. Brings typed commands, and tools that come and go."""
+
+
+@hookspec
+def register_compactors(register: Registry[Compactor]) -> None:
+    """Offer strategies that make room in the window. The setting ``kernel.compactor`` chooses; ``summary`` is the default."""
 
 
 @hookspec

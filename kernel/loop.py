@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from kernel import events as e
+from kernel.admit import admit
 from kernel.batch import run_batch
 from kernel.calls import copied
 from kernel.errors import ModelError
-from kernel.messages import INTERRUPTED, Block, blocks_of, reminder, text_block, text_of
+from kernel.extension import each
+from kernel.messages import Block, reminder, text_block, text_of
 from kernel.models import Response, Usage
 from kernel.outcome import Leave, Turn, api_error, internal_failure, interrupted, make_result
 from kernel.output import ResultMessage
 from kernel.record import close_calls, mark_interrupt, take
-from kernel.request import respond
-from kernel.transcript import Entry
+from kernel.request import is_too_long, respond
 
 if TYPE_CHECKING:
     from kernel.session import Session
@@ -40,7 +41,7 @@ async def run(session: Session, prompt: str | list[Block] | None, *, uuid: str |
               origin: dict[str, Any] | None = None) -> ResultMessage:
     """Run one prompt to its end; see ``Session.submit``."""
     turn = Turn(session)
-    session.turn_usage = Usage()
+    session.spending.turn = Usage()
     session.denials = []
     try:
         await session.start()
@@ -49,7 +50,7 @@ async def run(session: Session, prompt: str | list[Block] | None, *, uuid: str |
         if session.deferred:
             await _take_up(session, turn, wait=prompt is None)
         if prompt is not None:
-            await _admit(session, prompt, uuid)
+            await admit(session, prompt, uuid)
         await _turns(session, turn)
         leave = Leave("completed", stop_reason=turn.stop_reason)
     except Leave as outcome:
@@ -80,7 +81,7 @@ async def _turns(session: Session, turn: Turn) -> None:
 
 def _check_budget(session: Session, turn: Turn) -> None:
     budget = session.options.max_budget_usd
-    if budget is not None and session.cost_usd >= budget:
+    if budget is not None and session.spending.usd >= budget:
         raise Leave("budget_exhausted", "error_max_budget_usd", stop_reason=turn.stop_reason,
                     errors=(f"Reached maximum budget (${budget:g})",))
 
@@ -91,7 +92,7 @@ async def _take_up(session: Session, turn: Turn, *, wait: bool) -> None:
     :param wait: put off once more, it goes on waiting; otherwise it is closed and the prompt behind it goes on.
     """
     call = next(b for b in session.history.messages[-1][1] if b.get("type") == "tool_use")
-    if call["name"] not in session.tools:
+    if call["name"] not in session.toolbox.by_name:
         session.deferred = False  # said once; the next prompt closes the call
         raise Leave("tool_deferred_unavailable", stop_reason="tool_deferred_unavailable", is_error=True,
                     text=f"The tool {call['name']} of the call that was put off is not available.",
@@ -108,48 +109,40 @@ async def _take_up(session: Session, turn: Turn, *, wait: bool) -> None:
         session.transcript.set("deferred-tool", "")
 
 
-# -- the prompt -----------------------------------------------------------------------------------------------------------
-async def _admit(session: Session, prompt: str | list[Block], uuid: str | None) -> None:
-    """UserPromptSubmit, then the prompt enters the history, with the context that was added."""
-    blocks = [text_block(prompt)] if isinstance(prompt, str) else list(prompt)
-    if not blocks_of(blocks):
-        raise Leave("completed", text="The prompt was blank, so nothing was asked.")
-    close_calls(session, INTERRUPTED)  # a call that was put off and never taken up again
-    merged = await session.fire(session.make(e.UserPromptSubmit, prompt=text_of(blocks), session_title=session.title))
-    session.set_title(merged.last.get("session_title"))
-    if merged.blocked or merged.stopped:
-        reason = merged.stop_reason if merged.stopped else merged.block_reason
-        text = session.cap(reason) or "The prompt was blocked by a hook."
-        session.say("informational", content=f"UserPromptSubmit hook blocked the prompt: {text}", level="warning",
-                    prevent_continuation=True)
-        raise Leave("hook_stopped", text=text)
-    before, session.pending = session.pending, []
-    after = [reminder(f"UserPromptSubmit hook additional context: {session.cap(t.text)}") for t in merged.contexts]
-    session.history.append("user", [*before, *blocks, *after])
-    entry = Entry(type="user", uuid=uuid or session.clock.new_id(), message={"role": "user", "content": prompt},
-                  extra={"promptId": session.prompt_id})
-    session.record(*([session.context_entry(before)] if before else []), entry,
-                   *([session.context_entry(after)] if after else []))
-    session.transcript.set("last-prompt", text_of(blocks)[:200])
-
-
 # -- the model ------------------------------------------------------------------------------------------------------------
 async def _ask_model(session: Session, turn: Turn) -> Response:
     """One answer, in the history, in the transcript and on the stream."""
     if session.interrupted:  # it came before the request, which is not made then
         await interrupted(session, turn, None)
+    await each(session, "before_request")
+    if session.pending and not session.history.open_calls:
+        told, session.pending = session.pending, []
+        _add(session, told)
     turn.requests += 1
     with anyio.CancelScope() as scope:
         session.scope = scope
-        response = await respond(session, session.request())
+        response = await _fitting(session)
     session.scope = None
     if scope.cancelled_caught:
         partial = session.partial.response(broken=True, keep_open_text=True) if session.partial else None
         await interrupted(session, turn, partial)
     turn.stop_reason = response.stop_reason
-    session.spend(response)
+    session.spending.answer(session.model_info, response.usage)
     turn.instead = await take(session, response)
     return response
+
+
+async def _fitting(session: Session) -> Response:
+    """The answer to a request that the compactor made fit, before it is sent and once more after a refusal for its length."""
+    compactor = session.harness.compactor if session.history.messages else None
+    if compactor is not None:
+        await compactor.before_request(session)
+    try:
+        return await respond(session, session.request())
+    except ModelError as error:
+        if compactor is None or not is_too_long(error) or not await compactor.too_long(session, error):
+            raise
+    return await respond(session, session.request())
 
 
 async def _run_calls(session: Session, turn: Turn, response: Response) -> None:
@@ -232,7 +225,11 @@ async def _goes_on(session: Session, turn: Turn, response: Response) -> bool:
 
 
 def _nudge(session: Session, text: str) -> None:
-    blocks = [text_block(text)]
+    _add(session, [text_block(text)])
+
+
+def _add(session: Session, blocks: list[Block]) -> None:
+    """More for the model that no person typed."""
     session.history.append("user", blocks)
     session.record(session.context_entry(blocks))
 

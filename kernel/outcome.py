@@ -44,7 +44,7 @@ class Turn:
 
     def __init__(self, session: Session) -> None:
         self.began = session.clock.monotonic()
-        self.api_began = session.api_seconds
+        self.api_began = session.spending.api_seconds
         self.requests = 0
         self.tool_turns = 0
         self.texts: list[str] = []
@@ -109,9 +109,9 @@ def make_result(session: Session, turn: Turn, leave: Leave, uuid: str | None, or
     return ResultMessage(
         uuid=session.clock.new_id(), session_id=session.id, subtype=leave.subtype, is_error=leave.is_error,
         duration_ms=round((session.clock.monotonic() - turn.began) * 1000),
-        duration_api_ms=round((session.api_seconds - turn.api_began) * 1000), num_turns=max(turn.requests, 1),
-        stop_reason=leave.stop_reason, total_cost_usd=session.cost_usd, usage=session.turn_usage,
-        model_usage=session.model_usage, permission_denials=session.denials, terminal_reason=leave.terminal_reason,
+        duration_api_ms=round((session.spending.api_seconds - turn.api_began) * 1000), num_turns=max(turn.requests, 1),
+        stop_reason=leave.stop_reason, total_cost_usd=session.spending.usd, usage=session.spending.turn,
+        model_usage=session.spending.by_model, permission_denials=session.denials, terminal_reason=leave.terminal_reason,
         result=text if success else UNSET, errors=UNSET if success else list(leave.errors),
         api_error_status=leave.status if leave.terminal_reason == "api_error" else UNSET,
         deferred_tool_use=leave.more.get("deferred_tool_use", UNSET), origin=origin or UNSET, user_message_uuid=uuid or UNSET)

@@ -46,7 +46,7 @@ class PromptPart(Protocol):
 async def system_blocks(session: Session, parts: list[PromptPart]) -> list[Block]:
     """The ``system`` field: one block that is the same for all sessions, one for this session. Blank blocks are left out."""
     options = session.options
-    manuals = "\n\n".join(f"# {t.name}\n{manual}" for t in session.offered if (manual := t.prompt().strip()))
+    manuals = "\n\n".join(f"# {t.name}\n{manual}" for t in session.toolbox.offered if (manual := t.prompt().strip()))
     if options.system_prompt is None:
         rules = [ROLE, await _layer(session, parts, "rules"), manuals]
         surroundings = [_environment(session), await _layer(session, parts, "environment")]

@@ -11,8 +11,10 @@ import random
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from kernel.errors import ModelError, StreamError
-from kernel.models import ModelRequest, Response
+from kernel.models import ModelInfo, ModelProvider, ModelRequest, Response
 from kernel.output import StreamMessage
 from kernel.stream import Assembler
 
@@ -55,6 +57,14 @@ def is_transient(error: ModelError) -> bool:
     if error.status is not None:
         return error.status in RETRIED_STATUS or error.status >= 500
     return error.kind in RETRIED_KINDS
+
+
+def is_too_long(error: ModelError) -> bool:
+    """Whether the request was refused for its length (loop contract, 8.5)."""
+    text = error.message.lower()
+    return error.status == 413 or error.kind == "request_too_large" or (
+        error.status in (400, None) and ("prompt is too long" in text or "exceed context limit" in text
+                                         or "context window" in text))
 
 
 def max_retries() -> int:
@@ -105,8 +115,42 @@ async def respond(session: Session, request: ModelRequest) -> Response:
             session.say("api_retry", attempt=attempt, max_retries=limit, retry_delay_ms=round(wait * 1000),
                         error_status=error.status, error=category(error))
         finally:
-            session.api_seconds += session.clock.monotonic() - began
+            session.spending.waited(session.clock.monotonic() - began)
         await session.clock.sleep(wait)
+
+
+async def side_request(session: Session, request: ModelRequest, info: ModelInfo, *, tries: int = 1,
+                       provider: ModelProvider | None = None) -> Response:
+    """One whole answer beside the conversation (loop contract, section 2): counted under its own model, never shown.
+
+    :param info: the model; the request gets its name and at most its output limit.
+    :param tries: attempts in all, for failures that may pass; an overloaded server (529) is not asked again (8.3).
+    :param provider: asks another one than the session's, past the session's middleware.
+    :raises ModelError: no attempt gave a whole answer. Half an answer does not count, but is paid for.
+    """
+    call = session.call_model if provider is None else provider.stream
+    wanted = msgspec.structs.replace(request, model=info.id, max_tokens=min(request.max_tokens, info.max_output))
+    for attempt in range(1, tries + 1):
+        assembler = Assembler()
+        began = session.clock.monotonic()
+        try:
+            async with aclosing(call(wanted)) as events:  # type: ignore[type-var]
+                async for event in events:
+                    assembler.take(event)
+            if assembler.stop_reason is None:
+                raise StreamError("the answer ended early", kind="connection_error")
+            return assembler.response()
+        except Exception as caught:
+            error = caught if isinstance(caught, ModelError) else _broken(session, caught)
+            wait = wait_seconds(attempt, error, random.random())  # noqa: S311  # jitter, no secret
+            if attempt == tries or wait is None or error.status == 529 or not is_transient(error):
+                raise error from (None if error is caught else caught)
+        finally:
+            session.spending.waited(session.clock.monotonic() - began)
+            if assembler.usage.prompt_tokens or assembler.usage.output_tokens:
+                session.spending.aside(info, assembler.usage)
+        await session.clock.sleep(wait)
+    raise AssertionError("at least one try is asked for")
 
 
 def _broken(session: Session, error: Exception) -> ModelError:

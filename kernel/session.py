@@ -17,18 +17,22 @@ from kernel import CONTRACT, events as e
 from kernel.dispatch import Outcome
 from kernel.errors import UsageError
 from kernel.events import Event
+from kernel.extension import each, open_all
 from kernel.merge import NOTHING, Merged, merge
 from kernel.messages import Block, History, normalise
 from kernel.middleware import fold_model, fold_tool
-from kernel.models import ModelRequest, Response, Usage
+from kernel.models import ModelRequest
 from kernel.output import Output, ResultMessage, SystemMessage
 from kernel.policy import PermissionCall, Verdict
 from kernel.prompt import instructions, system_blocks
+from kernel.spending import Spending
 from kernel.stream import Assembler
-from kernel.tools import ReadState, State, Tool
+from kernel.toolbox import Toolbox
+from kernel.tools import ReadState, State
 from kernel.transcript import Entry, Transcript
 
 if TYPE_CHECKING:
+    from kernel.extension import SlashCommand
     from kernel.harness import Harness
 
 CONTEXT_CAP = 10_000
@@ -83,10 +87,7 @@ class Session:
         self.init_facts: dict[str, Any] = {}
         """What plugins add to the ``init`` message: ``skills``, ``agents``, ``slash_commands``, ``mcp_servers`` ..."""
         self.denials: list[dict[str, Any]] = []
-        self.turn_usage = Usage()
-        self.model_usage: dict[str, dict[str, Any]] = {}
-        self.cost_usd = 0.0
-        self.api_seconds = 0.0
+        self.spending = Spending()
         self.title: str | None = transcript.restored.title or self.options.name
         self.initial_message: str | None = None
         """A first prompt that a SessionStart hook gave; front ends of print mode submit it before their own."""
@@ -100,9 +101,9 @@ class Session:
         if self.state.permission_mode == "auto" and not self._auto_works:
             harness.announce(f"{NO_AUTO}; default is used")
             self.state = msgspec.structs.replace(self.state, permission_mode="default")
-        self.offered: list[Tool] = []
-        self.tools: dict[str, Tool] = {}
-        self.definitions: list[dict[str, Any]] = []
+        self.toolbox = Toolbox(self)
+        self.commands: dict[str, SlashCommand] = {}
+        """What a person can type as ``/name``; extensions fill it."""
         self.system: list[Block] = []
         middleware = list(harness.middleware)
         self.call_model = fold_model(middleware, self.provider.stream)
@@ -120,7 +121,9 @@ class Session:
         self.deferred = bool(self.history.open_calls)
         for change in changes:
             self.debug(f"history mended on resume: {change}")
-        self._offer_tools()
+        self.toolbox.offer(self.harness.tools)
+        if len(self.harness.extensions):
+            await open_all(self)
         parts = list(self.harness.prompt_parts)
         told = await instructions(self, parts)
         if told and not len(self.history):
@@ -134,23 +137,6 @@ class Session:
         self.system = await system_blocks(self, parts)
         if self.transcript.restored.permission_mode != self.state.permission_mode:
             self.transcript.set("permission-mode", self.state.permission_mode)
-
-    def _offer_tools(self) -> None:
-        wanted = self.options.tools
-        for tool in self.harness.tools:
-            if wanted is not None and tool.name not in wanted:
-                continue
-            try:
-                definition = tool.definition() if self.policy.is_visible(tool) and tool.is_enabled(self) else None
-            except Exception as error:
-                self.notice(f"the tool {tool.name} is not offered: {type(error).__name__}: {error}", guard=True)
-                continue
-            if definition is not None:
-                self.offered.append(tool)
-                self.definitions.append(definition)
-        for tool in self.offered:
-            for name in (tool.name, *tool.aliases):
-                self.tools.setdefault(name, tool)
 
     async def _hear(self, event: Event) -> Merged:
         """Fire an event of the session's start; its contexts go ahead of the first prompt."""
@@ -171,9 +157,10 @@ class Session:
 
     def blank_result(self, text: str) -> ResultMessage:
         """The result of a prompt that was blank: nothing was asked (headless contract, 3.2)."""
+        from kernel.models import Usage
         from kernel.outcome import Leave, Turn, make_result
 
-        self.turn_usage = Usage()
+        self.spending.turn = Usage()
         return make_result(self, Turn(self), Leave("completed", text=text), None, None)
 
     def interrupt(self) -> None:
@@ -189,6 +176,7 @@ class Session:
         self._closed = True
         if self._started:
             await self.fire(self.make(e.SessionEnd, reason=reason))
+            await each(self, "close")
         if self.sandbox is not None:
             self.sandbox.close()
         self.transcript.close()
@@ -243,7 +231,7 @@ class Session:
                   for p in self.plugins if p.state == "broken"]
         facts = {
             "apiKeySource": "ANTHROPIC_API_KEY" if os.environ.get("ANTHROPIC_API_KEY") else "none",
-            "claude_code_version": CONTRACT, "cwd": self.state.cwd, "tools": [t.name for t in self.offered],
+            "claude_code_version": CONTRACT, "cwd": self.state.cwd, "tools": [t.name for t in self.toolbox.offered],
             "mcp_servers": [], "model": self.model_info.id, "permissionMode": self.state.permission_mode,
             "slash_commands": [], "output_style": self.settings.get("outputStyle") or "default", "skills": [], "agents": [],
             "plugins": [{"name": p.name, "path": str(p.root)} for p in self.plugins.ready], **self.init_facts}
@@ -321,7 +309,7 @@ class Session:
         limit = os.environ.get("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "")
         wanted = int(limit) if limit.isdecimal() and int(limit) > 0 else DEFAULT_MAX_TOKENS
         request = ModelRequest(model=self.model_info.id, max_tokens=min(wanted, self.model_info.max_output),
-                               system=self.system, tools=self.definitions, history=self.history,
+                               system=self.system, tools=self.toolbox.definitions, history=self.history,
                                thinking=self._thinking(), effort=self.effort, betas=self.options.betas)
         return msgspec.structs.replace(request, **changes) if changes else request
 
@@ -364,22 +352,3 @@ class Session:
         self.state = msgspec.structs.replace(self.state, permission_mode=mode)
         self.transcript.set("permission-mode", self.state.permission_mode)
         self.say("status", status=None, permissionMode=self.state.permission_mode)
-
-    def spend(self, response: Response) -> None:
-        """Count a response: usage of the turn, usage and cost of the process (loop contract, section 12)."""
-        info, usage = self.model_info, response.usage
-        cost = usage.cost(info.prices)
-        self.turn_usage.add(usage)
-        self.cost_usd += cost
-        mine = self.model_usage.setdefault(info.id, {
-            "inputTokens": 0, "outputTokens": 0, "cacheReadInputTokens": 0, "cacheCreationInputTokens": 0,
-            "webSearchRequests": 0, "costUSD": 0.0, "contextWindow": info.context_window,
-            "maxOutputTokens": info.max_output})
-        mine["inputTokens"] += usage.input_tokens
-        mine["outputTokens"] += usage.output_tokens
-        mine["cacheReadInputTokens"] += usage.cache_read_input_tokens
-        mine["cacheCreationInputTokens"] += usage.cache_creation_input_tokens
-        mine["webSearchRequests"] += usage.server_tool_use.get("web_search_requests", 0)
-        mine["costUSD"] += cost
-
-

@@ -323,7 +323,7 @@ async def test_the_time_in_requests_is_counted_without_the_waits(tmp_path: Path)
     kit = Kit(tmp_path, model=Slow(failure(500), TEXT), clock=clock)
     session = kit.open()
     await respond(session, session.request())
-    assert session.api_seconds == 6.0
+    assert session.spending.api_seconds == 6.0
 
 
 async def test_a_request_is_the_same_objects_from_turn_to_turn(tmp_path: Path) -> None:

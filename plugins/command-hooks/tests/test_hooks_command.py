@@ -200,7 +200,7 @@ async def test_exports_reach_later_bash_commands(world: Any) -> None:
     world.settings(hooks=world.hooks("SessionStart", "echo 'export K=v1' >> \"$CLAUDE_ENV_FILE\""))
     world.start([call("Bash", "b1", command="printf %s \"$K\""), text("done")], installed=["tools-shell"])
     run = await world.prompt()
-    if "Bash" not in run.session.tools:
+    if "Bash" not in run.session.toolbox.by_name:
         pytest.skip("no plugin brings a Bash tool")
     assert "v1" in str(run.result_of("b1")["content"])
     await run.session.close()

@@ -241,7 +241,7 @@ async def test_a_call_that_is_too_long_to_be_seen_is_not_judged(tmp_path: Path) 
 async def test_what_the_classifier_costs_is_counted(tmp_path: Path) -> None:
     world = World(tmp_path, bash("make x"), [YES])
     run = await world.run()
-    assert run.session.model_usage[world.model.models[0]]["inputTokens"] == 100 + 20
+    assert run.session.spending.by_model[world.model.models[0]]["inputTokens"] == 100 + 20
 
 
 # -- switching it on -------------------------------------------------------------------------------------------------------------

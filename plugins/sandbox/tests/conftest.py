@@ -89,7 +89,7 @@ class Box:
         return self.kit.harness
 
     async def call(self, name: str, **input: Any) -> ToolResult:
-        tool = self.session.tools[name]
+        tool = self.session.toolbox.by_name[name]
         context = ToolContext(self.session, "call_1", tool.name)
         result = await self.session.run_tool(tool, input, context)
         if result.context_modifier:

@@ -66,7 +66,8 @@ async def test_a_workspace_behind_a_link_and_with_an_odd_name(tmp_path: Path) ->
     session = Kit(tmp_path / "link", installed=["tools-shell", "sandbox"], settings={"sandbox": {"enabled": True}}).open()
     await session.start()
     for command in ("echo x > file; cd sub", "echo y > file"):
-        result = await session.run_tool(session.tools["Bash"], {"command": command}, ToolContext(session, "call_1", "Bash"))
+        bash = session.toolbox.by_name["Bash"]
+        result = await session.run_tool(bash, {"command": command}, ToolContext(session, "call_1", "Bash"))
         session.state = result.context_modifier(session.state) if result.context_modifier else session.state
     await session.close()
     assert (tmp_path / "link" / "file").exists() and (tmp_path / "link" / "sub" / "file").exists()
@@ -297,7 +298,7 @@ async def test_a_repository_above_the_working_directory_takes_commits(box: Any, 
     await session.start()
     from kernel import ToolContext
 
-    result = await session.run_tool(session.tools["Bash"], {"command": (
+    result = await session.run_tool(session.toolbox.by_name["Bash"], {"command": (
         "echo a > a; git add a; git commit -qm inner; echo evil > ../.git/hooks/post-commit; echo x > ../outside; "
         "git log --oneline")}, ToolContext(session, "call_1", "Bash"))
     await session.close()
@@ -319,7 +320,8 @@ async def test_a_linked_worktree_takes_commits_and_a_false_one_opens_nothing(box
     async def run(folder: Path, command: str) -> str:
         session = Kit(folder, installed=["tools-shell", "sandbox"], settings={"sandbox": {"enabled": True}}).open()
         await session.start()
-        result = await session.run_tool(session.tools["Bash"], {"command": command}, ToolContext(session, "call_1", "Bash"))
+        bash = session.toolbox.by_name["Bash"]
+        result = await session.run_tool(bash, {"command": command}, ToolContext(session, "call_1", "Bash"))
         await session.close()
         return str(result.content)
 

@@ -130,7 +130,7 @@ from kernel.testing import Kit
 async def main():
     session = Kit(Path({str(work)!r}), installed=["tools-shell", "sandbox"], settings={{"sandbox": {{"enabled": True}}}}).open()
     await session.start()
-    await session.run_tool(session.tools["Bash"], {{"command": "touch started; setsid sleep {mark}; sleep {mark}"}},
+    await session.run_tool(session.toolbox.by_name["Bash"], {{"command": "touch started; setsid sleep {mark}; sleep {mark}"}},
                            ToolContext(session, "call_1", "Bash"))
 anyio.run(main)
 """

@@ -27,7 +27,7 @@ class Bench:
         self.tools: dict[str, Tool] = {t.name: t for t in file_tools()}
         kit = Kit(root, tools=list(self.tools.values()), policy=lambda name, input: self.decide(name, input))
         self.session: Session = kit.open()
-        self.session.tools.update(self.tools)
+        self.session.toolbox.by_name.update(self.tools)
 
     def __call__(self, name: str, **input: Any) -> ToolResult:
         """The result of a call that works; its structured output fits the tool's output schema.

@@ -103,7 +103,7 @@ def test_an_unread_file_needs_the_models_flag_and_a_free_read(bench: Any, flag: 
     bench.session.model_info = Info()
     bench.decide = lambda name, input: answer
     if not offered:
-        del bench.session.tools["Read"]
+        del bench.session.toolbox.by_name["Read"]
     path = bench.write("a.txt", "one\n")
     if code:
         assert refused(bench, path, "one", "1").code == code

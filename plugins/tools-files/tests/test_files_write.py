@@ -281,7 +281,7 @@ def test_agents_that_edit_one_file_at_once_lose_nothing(bench: Any) -> None:
 
     path = bench.write("a.txt", "".join(f"<{n}>\n" for n in range(40)))
     other = type(bench)(bench.root)
-    other.session.tools = bench.session.tools
+    other.session.toolbox.by_name = bench.session.toolbox.by_name
     bench.read(path)
     other.read(path)
 

@@ -47,7 +47,7 @@ class Box:
         self.session: Session = self.kit.open()
 
     async def call(self, name: str, id: str = "call_1", **input: Any) -> ToolResult:
-        tool = self.session.tools[name]
+        tool = self.session.toolbox.by_name[name]
         context = ToolContext(self.session, id, tool.name, self._progress)
         input = tool.repair_input(input)
         tool.validate_input(input, context)

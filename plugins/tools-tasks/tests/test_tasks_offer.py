@@ -45,7 +45,7 @@ async def test_the_tools_that_a_session_gets(tmp_path: Path, monkeypatch: pytest
         setattr(kit.harness.options, name, value)
     session = kit.open()
     await session.start()
-    assert [t.name for t in session.offered] == offered
+    assert [t.name for t in session.toolbox.offered] == offered
 
 
 @pytest.mark.parametrize(("model", "answer"), [

@@ -23,7 +23,7 @@ def kit(cwd: Path, *turns: Any, hooks: dict[str, Any] | None = None, **options: 
 
 async def use(session: Session, name: str, **input: Any) -> ToolResult:
     """The tool alone, without permission and hooks of the batch."""
-    tool = session.tools[name]
+    tool = session.toolbox.by_name[name]
     context = ToolContext(session, "call", name)
     input = tool.repair_input(input)
     tool.validate_input(input, context)
@@ -68,13 +68,13 @@ async def test_results_fit_the_output_schemas(tmp_path: Path) -> None:
             ("TaskUpdate", await use(session, "TaskUpdate", taskId="1")), ("TaskGet", await use(session, "TaskGet", taskId="1")),
             ("TaskGet", await use(session, "TaskGet", taskId="9")), ("TaskList", await use(session, "TaskList"))]
     for name, result in done:
-        tool = session.tools[name]
+        tool = session.toolbox.by_name[name]
         assert tool.output_schema is not None
         Draft202012Validator(tool.output_schema).validate(result.structured)
         assert isinstance(tool.from_structured(result.structured), str)
     with pytest.raises(ToolError) as caught:
         await use(session, "TaskUpdate", taskId="9", status="completed")
-    Draft202012Validator(session.tools["TaskUpdate"].output_schema or {}).validate(caught.value.structured)
+    Draft202012Validator(session.toolbox.by_name["TaskUpdate"].output_schema or {}).validate(caught.value.structured)
 
 
 async def test_ids_count_up_and_are_never_used_again(tmp_path: Path) -> None:
@@ -235,10 +235,10 @@ async def test_a_guard_that_fails_says_so(tmp_path: Path) -> None:
 # -- classes ----------------------------------------------------------------------------------------------------------
 async def test_classes_of_the_calls(tmp_path: Path) -> None:
     session = await opened(tmp_path)
-    reads = {name: session.tools[name].is_read_only({}) for name in ("TaskCreate", "TaskGet", "TaskUpdate", "TaskList")}
+    reads = {name: session.toolbox.by_name[name].is_read_only({}) for name in ("TaskCreate", "TaskGet", "TaskUpdate", "TaskList")}
     assert reads == {"TaskCreate": False, "TaskGet": True, "TaskUpdate": False, "TaskList": True}
-    assert all(t.permission == "free" and t.is_concurrency_safe({}) == reads[t.name] for t in session.offered)
-    assert all(f"# {t.name}\n" in session.system[0]["text"] for t in session.offered)
+    assert all(t.permission == "free" and t.is_concurrency_safe({}) == reads[t.name] for t in session.toolbox.offered)
+    assert all(f"# {t.name}\n" in session.system[0]["text"] for t in session.toolbox.offered)
 
 
 # -- disk -------------------------------------------------------------------------------------------------------------

@@ -268,12 +268,12 @@ async def test_a_plan_in_any_encoding_and_size_can_be_shown(tmp_path: Path) -> N
 async def test_classes_and_schemas(tmp_path: Path) -> None:
     session = kit(tmp_path).open()
     await session.start()
-    tools = {t.name: t for t in session.offered}
+    tools = {t.name: t for t in session.toolbox.offered}
     assert {n: (t.permission, t.is_read_only({}), t.is_concurrency_safe({})) for n, t in tools.items()} == {
         "AskUserQuestion": ("user", True, False), "EnterPlanMode": ("free", True, False), "ExitPlanMode": ("ask", True, False)}
-    assert session.tools["exit_plan_mode"] is tools["ExitPlanMode"]
+    assert session.toolbox.by_name["exit_plan_mode"] is tools["ExitPlanMode"]
     assert all(f"# {n}\n" in session.system[0]["text"] for n in tools)
-    json.dumps(session.definitions)
+    json.dumps(session.toolbox.definitions)
 
 
 async def test_a_subagent_leaves_plan_mode_only_where_it_is_in_it(tmp_path: Path) -> None:
@@ -281,4 +281,4 @@ async def test_a_subagent_leaves_plan_mode_only_where_it_is_in_it(tmp_path: Path
         session = kit(tmp_path, permission_mode=mode).open()
         session.agent_id = "agent"
         await session.start()
-        assert [t.name for t in session.offered] == offered
+        assert [t.name for t in session.toolbox.offered] == offered

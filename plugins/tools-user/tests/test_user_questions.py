@@ -148,4 +148,4 @@ async def test_subagents_do_not_have_it(tmp_path: Path) -> None:
     session = kit(tmp_path).open()
     session.agent_id = "agent"
     await session.start()
-    assert [t.name for t in session.offered] == []
+    assert [t.name for t in session.toolbox.offered] == []

@@ -121,4 +121,4 @@ async def test_nothing_found_is_no_failure(tmp_path: Path) -> None:
 async def test_it_is_offered_where_a_tool_is_deferred(tmp_path: Path, tools: list[Tool], offered: bool) -> None:
     session = Kit(tmp_path, tools=tools, hooks={"tools-user": plugin}).open()
     await session.start()
-    assert ("ToolSearch" in session.tools) is offered
+    assert ("ToolSearch" in session.toolbox.by_name) is offered

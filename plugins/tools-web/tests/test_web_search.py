@@ -153,7 +153,7 @@ async def test_where_it_is_offered(tmp_path: Path, provider: str, setting: Any, 
         "provider": provider, "web": {} if setting is None else {"search": setting}}})
     session = it.open()
     await session.start()
-    assert ("WebSearch" in session.tools) is offered and "WebFetch" in session.tools
+    assert ("WebSearch" in session.toolbox.by_name) is offered and "WebFetch" in session.toolbox.by_name
 
 
 def backend(search: Callable[..., Any]) -> Any:
@@ -198,7 +198,7 @@ async def test_classes_and_schema(tmp_path: Path) -> None:
 
     session = kit(tmp_path).open()
     await session.start()
-    tool = session.tools["WebSearch"]
+    tool = session.toolbox.by_name["WebSearch"]
     assert (tool.permission, tool.is_read_only({}), tool.is_concurrency_safe({})) == ("ask", True, True)
     assert "# WebSearch\n" in session.system[0]["text"]
     assert tool.output_schema

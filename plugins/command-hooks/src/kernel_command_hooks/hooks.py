@@ -147,7 +147,7 @@ class Hooks:
     def values(self, event: Event) -> tuple[str, ...]:
         """What matchers are tested against: the match value, and the old names of a renamed tool."""
         value = event.match_value or ""
-        tool = self.session.tools.get(value) if type(event).matcher == "tool_name" else None
+        tool = self.session.toolbox.by_name.get(value) if type(event).matcher == "tool_name" else None
         return (value, *tool.aliases) if tool is not None else (value,)
 
     def _rule_holds(self, handler: Handler, event: Any) -> bool:

@@ -109,7 +109,7 @@ class _Verifier:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._read: dict[str, ReadState] = {}
-        self.tools: dict[str, Tool] = {t.name: t for t in session.offered if t.name in TOOLS}
+        self.tools: dict[str, Tool] = {t.name: t for t in session.toolbox.offered if t.name in TOOLS}
 
     async def result(self, block: Block) -> Block:
         """The result of one call. Whatever goes wrong in it is told to the verifier."""

@@ -7,10 +7,9 @@ where somebody else's instructions would stand. Whatever is not a clear answer i
 from __future__ import annotations
 
 import json
-from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kernel import Block, History, ModelError, ModelInfo, ModelProvider, ModelRequest, PermissionCall, Usage
+from kernel import Block, History, ModelError, ModelInfo, ModelProvider, ModelRequest, PermissionCall, side_request, text_of
 
 from .auto import personal
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 30.0
 TRIES = 2
-WAIT_S = 1.0
 MAX_TOKENS = 400
 MAX_CALL = 20_000
 """Characters of a call's input; a longer one is not judged, since nobody sees what is left out."""
@@ -135,50 +133,11 @@ def verdict_of(answer: str) -> tuple[bool | None, str]:
 
 # -- the request ---------------------------------------------------------------------------------------------------------
 async def _ask(session: Session, model: tuple[ModelProvider, ModelInfo] | None, text: str) -> str:
-    info = session.model_info if model is None else model[1]
-    request = ModelRequest(model=info.id, max_tokens=min(MAX_TOKENS, info.max_output), system=[{"type": "text", "text": SYSTEM}],
-                           tools=[], history=History([("user", text)]))
-    for attempt in range(1, TRIES + 1):
-        try:
-            return await _once(session, model, info, request)
-        except ModelError as error:
-            if attempt == TRIES or error.status in (400, 401, 403, 404, 413):
-                raise
-        await session.clock.sleep(WAIT_S)
-    raise AssertionError("unreachable")
-
-
-async def _once(session: Session, model: tuple[ModelProvider, ModelInfo] | None, info: ModelInfo, request: ModelRequest) -> str:
-    stream = session.call_model(request) if model is None else model[0].stream(request)
-    usage, pieces, ended = Usage(), list[str](), False
-    began = session.clock.monotonic()
-    try:
-        async with aclosing(stream) as events:  # type: ignore[type-var]  # every provider's stream is a generator
-            async for event in events:
-                kind, delta = event.get("type"), event.get("delta")
-                if kind == "message_start" and isinstance(event.get("message"), dict):
-                    usage.take(event["message"].get("usage"))
-                elif kind == "message_delta":
-                    usage.take(event.get("usage"))
-                    ended = ended or (isinstance(delta, dict) and delta.get("stop_reason") == "end_turn")
-                elif kind == "content_block_delta" and isinstance(delta, dict) and delta.get("type") == "text_delta":
-                    pieces.append(str(delta.get("text") or ""))
-    finally:
-        session.api_seconds += session.clock.monotonic() - began
-        _pay(session, info, usage)
-    if not ended:
+    """:raises ModelError: nobody answered, or the answer was cut off."""
+    provider, info = (None, session.model_info) if model is None else model
+    request = ModelRequest(model=info.id, max_tokens=MAX_TOKENS, system=[{"type": "text", "text": SYSTEM}], tools=[],
+                           history=History([("user", text)]))
+    response = await side_request(session, request, info, tries=TRIES, provider=provider)
+    if response.stop_reason != "end_turn":
         raise ModelError("the answer did not come to its end", kind="connection_error")
-    return "".join(pieces)
-
-
-def _pay(session: Session, info: ModelInfo, usage: Usage) -> None:
-    """Tokens and cost count for the session, under the classifier's model."""
-    cost = usage.cost(info.prices)
-    session.cost_usd += cost
-    numbers: dict[str, Any] = {
-        "inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens, "costUSD": cost,
-        "cacheReadInputTokens": usage.cache_read_input_tokens, "cacheCreationInputTokens": usage.cache_creation_input_tokens}
-    mine = session.model_usage.setdefault(info.id, {**dict.fromkeys(numbers, 0), "webSearchRequests": 0,
-                                                    "contextWindow": info.context_window, "maxOutputTokens": info.max_output})
-    for name, number in numbers.items():
-        mine[name] += number
+    return text_of(response.blocks)

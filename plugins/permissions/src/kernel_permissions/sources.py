@@ -61,7 +61,7 @@ class Sources:
 
     def tool(self, name: str) -> Tool | None:
         """A tool of the session by its name or an old name."""
-        found: Tool | None = self.session.tools.get(name)
+        found: Tool | None = self.session.toolbox.by_name.get(name)
         return found
 
     def changed(self) -> None:

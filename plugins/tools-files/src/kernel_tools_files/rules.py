@@ -29,7 +29,7 @@ class ReadRules:
 
     def free(self, path: str) -> bool:
         """Whether Read is offered and would need no prompt for the file."""
-        verdict = self._decide(path) if self._read.name in self._session.tools else None
+        verdict = self._decide(path) if self._read.name in self._session.toolbox.by_name else None
         return verdict is not None and verdict.behavior == "allow"
 
     def _decide(self, path: str) -> Verdict | None:

@@ -93,7 +93,7 @@ class ExitPlanMode(Tool):
             plan.write_plan(session, text)
         structured: dict[str, Any] = {"plan": text, "isAgent": session.agent_id is not None,
                                       "filePath": str(plan.plan_file(session))}
-        if "Agent" in session.tools:
+        if "Agent" in session.toolbox.by_name:
             structured["hasTaskTool"] = True
         if text != shown:
             structured["planWasEdited"] = True

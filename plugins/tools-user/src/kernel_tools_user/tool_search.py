@@ -23,7 +23,7 @@ class Found(NamedTuple):
 
 def candidates(session: Session) -> list[Tool]:
     """Every tool once, deferred ones first."""
-    tools = {t.name: t for t in session.tools.values() if not isinstance(t, ToolSearch)}
+    tools = {t.name: t for t in session.toolbox.by_name.values() if not isinstance(t, ToolSearch)}
     return sorted(tools.values(), key=lambda t: not is_deferred(t))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from secrets import token_hex
 
-from kernel import History, ModelInfo, Session, ToolError, text_block
+from kernel import History, ModelInfo, Session, ToolError, text_block, text_of
 from kernel_tools_web import side
 from kernel_tools_web.cache import Page
 from kernel_tools_web.manuals import PAGE_CHARS
@@ -43,7 +43,8 @@ async def answer(session: Session, page: Page, prompt: str) -> str:
     request = session.request(system=SYSTEM, tools=[], history=History([("user", question)]), max_tokens=ANSWER_TOKENS,
                               thinking=None, effort=None, betas=[])
     found = await side.ask(session, models, request, f"{page.url} was fetched, but could not be read")
-    if found.stop_reason == "refusal" or not found.text:
+    text = text_of(found.blocks).strip()
+    if found.stop_reason == "refusal" or not text:
         raise ToolError("model_failed", f"{page.url} was fetched, but the model that reads it gave no answer. "
                                         "Ask for something else, or use another source.")
-    return found.text + ("\n(The answer was cut off.)" if found.stop_reason == "max_tokens" else "")
+    return text + ("\n(The answer was cut off.)" if found.stop_reason == "max_tokens" else "")

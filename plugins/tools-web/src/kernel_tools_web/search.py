@@ -7,9 +7,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from kernel import History, Session, ToolError, text_block
+from kernel import History, Response, Session, ToolError, text_block
 from kernel_tools_web import side
-from kernel_tools_web.side import Answer
 
 BUILT_IN = "provider"
 BACKENDS = "web.search"
@@ -66,7 +65,7 @@ async def _by_provider(session: Session, query: str, allowed: list[str], blocked
     if blocked:
         tool["blocked_domains"] = blocked
     history = History([("user", f"Search the web for: {query}")])
-    answers: list[Answer] = []
+    answers: list[Response] = []
     for _ in range(MAX_PAUSES + 1):
         request = session.request(
             system=SYSTEM, tools=[tool], history=history, max_tokens=ANSWER_TOKENS, thinking=None, effort=None, betas=[])
@@ -78,7 +77,7 @@ async def _by_provider(session: Session, query: str, allowed: list[str], blocked
     return _read(answers)
 
 
-def _read(answers: list[Answer]) -> Found:
+def _read(answers: list[Response]) -> Found:
     found, failures = Found(), []
     for block in (b for a in answers for b in a.blocks):
         if block.get("type") == "server_tool_use":
