@@ -14,13 +14,20 @@ from __future__ import annotations
 from kernel.plugins import Plugin as Plugin
 from kernel.testing.builders import event, wire
 from kernel.testing.checks import (
-    assert_allowed, assert_decision, assert_end, assert_refused, assert_request, assert_result, call_of)
+    assert_allowed,
+    assert_decision,
+    assert_end,
+    assert_refused,
+    assert_request,
+    assert_result,
+    call_of,
+)
 from kernel.testing.kit import Kit, Run, installed, plugin_folder
 from kernel.testing.processes import HookRun, alive, alive_with, run_hook, until
 from kernel.testing.scripted import Scripted as Scripted, ScriptedModel, Turn, call, text
 from kernel.testing.skills import Skill, ask_model, assert_triggers, by_words, read_skill, read_skills
 from kernel.testing.stand_ins import FakeClock, StubPolicy, module
-from kernel.testing.story import assert_golden, golden, story
+from kernel.testing.transcripts import assert_golden, golden, story
 
 __all__ = ["FakeClock", "HookRun", "Kit", "Plugin", "Run", "ScriptedModel", "Skill", "StubPolicy", "Turn", "alive", "alive_with",
            "ask_model", "assert_allowed", "assert_decision", "assert_end", "assert_golden", "assert_refused", "assert_request",

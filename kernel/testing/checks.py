@@ -12,7 +12,7 @@ from kernel.messages import Block
 from kernel.policy import Verdict
 from kernel.testing.kit import Run
 from kernel.testing.processes import HookRun
-from kernel.testing.story import story
+from kernel.testing.transcripts import story
 
 
 def _fail(what: str, run: Run) -> AssertionError:

@@ -20,8 +20,8 @@ from kernel.output import Output, ResultMessage, SystemMessage
 from kernel.plugins import PluginSet, decide, find
 from kernel.session import Session
 from kernel.settings import Layer, Settings
-from kernel.testing import event_coverage
 from kernel.testing.builders import event as build_event
+from kernel.testing.event_coverage import watch
 from kernel.testing.scripted import Scripted, ScriptedModel
 from kernel.testing.stand_ins import StubPolicy, module
 from kernel.tools import Tool
@@ -99,7 +99,7 @@ class Kit:
         self.harness = Harness(
             Options(**{"cwd": cwd, "persist": False, "plugin_dirs": folders, **options}), plugins=plugins, clock=clock,
             settings=Settings(layers, [], config_dir=cwd / ".config", project_root=cwd, trusted=True))
-        event_coverage.watch(self.harness)
+        watch(self.harness)
 
     def open(self) -> Session:
         return self.harness.open(self.outputs.append)

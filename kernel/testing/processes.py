@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from kernel.answers import ANSWERS, Answer
 from kernel.events import Event
-from kernel.testing import event_coverage
 from kernel.testing.builders import wire
+from kernel.testing.event_coverage import COMMANDS, note
 
 PATIENCE_S = 20.0
 """How long ``until`` waits: long enough for a busy machine, short enough for a person."""
@@ -106,7 +106,7 @@ def run_hook(command: str | Sequence[str], event: Event | str, /, *, cwd: Path |
     done = subprocess.run(argv, input=json.dumps(payload).encode(), cwd=where, env=variables, capture_output=True,  # noqa: S603
                           timeout=timeout, check=False)
     name = str(payload["hook_event_name"])
-    event_coverage.note(event_coverage.COMMANDS, name)
+    note(COMMANDS, name)
     run = HookRun(name, done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
     if run.exit == 0 and run.stdout.lstrip().startswith("{"):
         try:

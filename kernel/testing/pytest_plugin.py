@@ -69,9 +69,9 @@ def skill_chooser(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 # -- golden transcripts and event coverage -------------------------------------------------------------------------------
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--update-golden"):
-        from kernel.testing import story
+        from kernel.testing import transcripts
 
-        story._update[0] = True
+        transcripts._update[0] = True
     if config.getoption("--event-coverage") is not None:
         from kernel.testing import event_coverage
 
@@ -80,9 +80,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if config.getoption("--update-golden"):
-        from kernel.testing import story
+        from kernel.testing import transcripts
 
-        story._update[0] = False
+        transcripts._update[0] = False
     if _RECORDER in config.stash:
         from kernel.testing import event_coverage
 

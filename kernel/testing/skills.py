@@ -18,10 +18,11 @@ LISTED_CHARS = 1_536
 """Characters of description and when_to_use that the model is shown (skills contract, section 7)."""
 
 _TRUE = ("true", "yes", "on", "1")
-_STOP = frozenset("""a about after all also am an and any are as at be been but by can could did do does for from get give go has have
-    he her his how i if in into is it its just let like make me my need no not of off on one or our out over please put should so
-    some such than that the their them then there these they this to up us use used uses using want was we were what when where which
-    while who why will with would you your""".split())
+_STOP = frozenset("""
+    a about after all also am an and any are as at be been but by can could did do does for from get give go has have he
+    her his how i if in into is it its just let like make me my need no not of off on one or our out over please put
+    should so some such than that the their them then there these they this to up us use used uses using want was we
+    were what when where which while who why will with would you your""".split())
 
 
 class Skill(Struct):
