@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from kernel.compactor import Compactor as Compactor
     from kernel.errors import (
         DuplicateError as DuplicateError, HistoryError as HistoryError, KernelError as KernelError, LoadError as
-        LoadError, ManifestError as ManifestError, ModelError as ModelError, PluginError as PluginError, SessionError
-        as SessionError, SettingsError as SettingsError, StreamError as StreamError, ToolError as ToolError,
-        UsageError as UsageError)
+        LoadError, LockError as LockError, ManifestError as ManifestError, ModelError as ModelError, PluginError as
+        PluginError, SessionError as SessionError, SettingsError as SettingsError, StreamError as StreamError, ToolError as
+        ToolError, UsageError as UsageError)
     from kernel.events import (
         EVENTS as EVENTS, ConfigChange as ConfigChange, CwdChanged as CwdChanged, DirectoryAdded as DirectoryAdded,
         Elicitation as Elicitation, ElicitationResult as ElicitationResult, Event as Event, FileChanged as
@@ -102,8 +102,8 @@ _HOMES = {
         Compactor
     """,
     "errors": """
-        DuplicateError HistoryError KernelError LoadError ManifestError ModelError PluginError
-        SessionError SettingsError StreamError ToolError UsageError
+        DuplicateError HistoryError KernelError LoadError LockError ManifestError ModelError
+        PluginError SessionError SettingsError StreamError ToolError UsageError
     """,
     "events": """
         ConfigChange CwdChanged DirectoryAdded EVENTS Elicitation ElicitationResult Event

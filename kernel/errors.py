@@ -3,6 +3,7 @@
     KernelError                      reference, message, context, hint
     ├── UsageError                   a wrong flag, option or argument
     ├── SettingsError                a settings source that must be readable and is not
+    ├── LockError                    a locked harness that is not what its lock says
     ├── SessionError                 a conversation that cannot be found, opened or kept
     ├── HistoryError                 messages that the model API would refuse
     ├── PluginError                  names its plugin
@@ -54,6 +55,12 @@ class SettingsError(KernelError):
     """A settings source that was named explicitly cannot be read."""
 
     reference = "settings"
+
+
+class LockError(KernelError):
+    """A harness file's lock cannot be used, or a file is not as it was locked."""
+
+    reference = "harness-lock"
 
 
 class SessionError(KernelError):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kernel.compactor import Compactor
+    from kernel.lock import Lock
     from kernel.models import ModelInfo, ModelProvider
     from kernel.session import Emit, Session
 
@@ -41,14 +42,16 @@ class Harness:
                  plugins: PluginSet | None = None, clock: Clock | None = None) -> None:
         self.options = options or Options()
         self.clock = clock or Clock()
-        self.settings = settings or Settings.load(self.options.cwd, cli=self.options.settings,
-                                                  sources=self.options.setting_sources)
+        self.lock = self._entered() if plugins is None else None
+        self.settings = settings or Settings.load(
+            self.options.cwd, cli=self.options.settings, sources=self.options.setting_sources,
+            harness=(self.lock.harness, self.lock.data["settings"]) if self.lock else None)
         os.environ.update(self.settings.environment())
         self.announced: list[str] = []
         self.listeners: list[Callable[[str], None]] = []
         self._chosen: dict[tuple[str, str], Any] = {}
         if plugins is None:
-            found = find(self.options.plugin_dirs)
+            found = self._found()
             decide(found, self._blocked(found))
             plugins = PluginSet(found)
         self.plugins = plugins
@@ -67,8 +70,25 @@ class Harness:
             self.announce("hooks are configured, but the plugin 'command-hooks' that runs them is "
                           f"{'not installed' if hooks is None else hooks.state}: none of them runs")
 
+    def _entered(self) -> Lock | None:
+        if self.options.harness is None:
+            return None
+        from kernel.lock import enter
+
+        return enter(self.options.harness)
+
+    def _found(self) -> list[Plugin]:
+        """All plugins there are; with a locked harness its own, compared with the lock before any of them is used."""
+        if self.lock is None:
+            return find(self.options.plugin_dirs)
+        if self.lock.stale:
+            self.announce(f"{self.lock.harness} has changed since {self.lock.path.name} was made; what runs is what is locked "
+                          "(kernel harness sync brings both together)")
+        self.lock.verify()
+        return self.lock.admit(find([*self.lock.plugin_folders(), *self.options.plugin_dirs], [str(self.lock.site)]))
+
     def _blocked(self, found: list[Plugin]) -> list[str]:
-        names = [*self.options.block, *self.settings.blocked()]
+        names = [*self.options.block, *self.settings.blocked(), *(self.lock.data["block"] if self.lock else ())]
         if "all" in names:
             return [p.name for p in found]
         for name in set(names) - {p.name for p in found}:

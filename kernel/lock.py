@@ -1,12 +1,11 @@
-"""A harness as a file: the run holds what its lock says, byte for byte, or it does not start.
+"""A harness as a file: a run holds what its lock says, byte for byte, or it does not start.
 
-``kernel.lock`` is JSON and lies beside ``harness.yaml`` (``team.lock`` beside ``team.yaml``); the plugin ``manager``
-writes it, and puts the set it describes under ``.kernel/sets/<digest of the lock>/``: ``site/`` (packages) and
-``plugins/`` (folders without Python). Where no set is there, the environment itself must hold the locked files.
+``kernel.lock`` is JSON and lies beside ``harness.yaml`` (``team.lock`` beside ``team.yaml``). The plugin ``manager`` writes
+it, and puts the set that it describes under ``.kernel/sets/<digest of the lock>/``: ``site/`` (packages) and ``plugins/``
+(folders without Python). Where no set is there, the environment itself must hold the locked files.
 
-What is checked when: every file of every plugin before any of their code is imported; a module of a Python dependency
-when it is imported, from the bytes that are then compiled; the other files of a dependency with its first module.
-Nothing is taken on the word of a size, a date or a ``__pycache__``.
+Every file of every plugin is compared before any of their code is imported; modules of other distributions when they are
+imported (``guard.py``). Sizes, dates and ``__pycache__`` prove nothing and are not looked at.
 
 Standard library only: this runs before msgspec and pluggy are imported, because they come out of the lock, too.
 """
@@ -14,89 +13,72 @@ Standard library only: this runs before msgspec and pluggy are imported, because
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import sys
-from functools import cached_property
-from importlib.machinery import BuiltinImporter, ExtensionFileLoader, FrozenImporter, ModuleSpec, PathFinder, SourceFileLoader
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from kernel import __version__
 from kernel.errors import LockError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from kernel.plugins import Plugin
 
 FORMAT = 1
 SHOWN = 8
-HINT = "kernel harness sync puts the locked files back"
+_FIELDS = {"harness": str, "kernel": str, "settings": dict, "order": list, "block": list, "plugins": dict, "distributions": dict}
 
 
 def lock_path(harness: Path) -> Path:
+    """Where the lock of a harness file lies."""
     return harness.with_name("kernel.lock") if harness.stem == "harness" else harness.with_suffix(".lock")
 
 
 def enter(harness: Path, *, alone: bool = False) -> Lock:
-    """Read the lock and let the process import what it holds. Entering the same lock again changes nothing.
+    """Read the lock and let the process import what it holds. Entering the same harness again changes nothing.
 
-    :param alone: the process belongs to the harness (the command line): nothing else can be imported any more.
-    :raises LockError: there is no lock, it cannot be used here, or the locked set is not there.
+    :param alone: the process belongs to the harness (the command line): besides the lock, the standard library and the
+        kernel nothing can be imported any more.
+    :raises LockError: there is no lock, or it cannot be used here.
     """
+    from kernel.guard import Guard
+
+    harness = Path(os.path.abspath(harness))
     for finder in sys.meta_path:
         if isinstance(finder, Guard) and finder.lock.harness == harness:
             return finder.lock
     lock = Lock(harness)
-    sys.path.insert(0, str(lock.site))
-    if alone:
-        import site
-        import sysconfig
-
-        base = tuple(os.path.realpath(sysconfig.get_path(n)) for n in ("stdlib", "platstdlib"))
-        others = tuple(os.path.realpath(p) for p in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"),
-                                                      *site.getsitepackages(), site.getusersitepackages()))
-        sys.path[1:] = [p for p in sys.path[1:] if p and (r := os.path.realpath(p)).startswith((*base, f"{sys.base_prefix}/lib/python"))
-                        and not r.startswith(others)]
-        sys.meta_path[:] = [BuiltinImporter, FrozenImporter]  # the finders of editable installs know no lock
-    sys.meta_path.insert(2 if alone else 0, Guard(lock, alone))
+    Guard(lock, alone).install()
     return lock
 
 
 class Lock:
-    """A lock that was read. ``site`` is where its packages lie, ``stale`` whether the harness file has changed since."""
+    """A lock that was read.
+
+    ``site`` is where its packages lie (the environment's, where ``has_set`` is false), ``files`` maps each of their files to
+    (digest, distribution), ``stale`` says that the harness file has changed since.
+    """
 
     def __init__(self, harness: Path) -> None:
         self.harness, self.path = harness, lock_path(harness)
         try:
-            raw = self.path.read_bytes()
-            text = harness.read_bytes()
+            raw, text = self.path.read_bytes(), harness.read_bytes()
         except OSError as error:
             raise LockError(f"cannot be read: {error.strerror}", context=str(error.filename),
                             hint=f"kernel harness lock {harness} writes the lock") from None
         self.data = _parsed(self.path, raw)
         self.stale = hashlib.sha256(text.replace(b"\r\n", b"\n")).hexdigest() != self.data["harness"]
         home = Path(os.environ.get("KERNEL_HARNESS_DIR") or harness.parent / ".kernel")
-        folder = home / "sets" / hashlib.sha256(raw).hexdigest()[:16]
-        self.has_set = folder.is_dir()
-        self.site, self.folders = folder / "site", folder / "plugins"
-        if not self.has_set:
-            import sysconfig
+        self.folder = home / "sets" / hashlib.sha256(raw).hexdigest()[:16]
+        self.has_set = self.folder.is_dir()
+        self.site = self.folder / "site" if self.has_set else _environment()
+        self.files = {os.path.join(self.site, name): (digest, owner)
+                      for owner, item in self.data["distributions"].items() for name, digest in item["files"].items()}
 
-            self.site = Path(sysconfig.get_path("purelib"))
-        if self.data["kernel"] != __version__:
-            raise LockError(f"locked for kernel {self.data['kernel']}, this is {__version__}", context=str(self.path),
-                            hint=f"install kernel-harness=={self.data['kernel']}, or lock again")
-        root = str(self.site)
-        self.files = {os.path.join(root, name): (digest, owner) for owner, item in self.data["distributions"].items()
-                      for name, digest in item["files"].items()}
-
-    @cached_property
     def plugin_folders(self) -> list[Path]:
-        return [self.folders / name for name, item in self.data["plugins"].items() if "files" in item]
+        return [self.folder / "plugins" / name for name, item in self.data["plugins"].items() if "files" in item]
 
     def verify(self) -> None:
         """Compare every file of every plugin with the lock.
@@ -106,22 +88,22 @@ class Lock:
         found: list[str] = []
         for name, item in self.data["plugins"].items():
             if "files" in item:
-                files = {os.path.join(self.folders, name, f): d for f, d in item["files"].items()}
-                root = os.path.join(self.folders, name)
+                base = root = self.folder / "plugins" / name
+                locked = item["files"]
             else:
-                locked = self.data["distributions"][item["distribution"]]["files"]
-                files = {os.path.join(self.site, f): d for f, d in locked.items()}
-                root = os.path.join(self.site, item["package"])
+                base, locked = self.site, self.data["distributions"][item["distribution"]]["files"]
+                root = base / item["package"]
+            files = {os.path.join(base, file): digest for file, digest in locked.items()}
             found += [f"plugin {name}: {path} {fault}" for path, fault in faults(files)]
-            found += [f"plugin {name}: {path} is not in the lock" for path in _extra(root, files)]
+            found += [f"plugin {name}: {path} is not in the lock" for path in extra(root, files)]
         if found:
-            if not self.has_set:
-                found.append(f"the locked set is not in {self.folders.parent}, so the environment was looked at")
             more = f" (and {len(found) - SHOWN} more)" if len(found) > SHOWN else ""
-            raise LockError("; ".join(found[:SHOWN]) + more, context=str(self.path), hint=HINT)
+            where = "" if self.has_set else f"; there is no set in {self.folder}, so the environment was looked at"
+            raise LockError("; ".join(found[:SHOWN]) + more + where, context=str(self.path),
+                            hint=f"kernel harness sync {self.harness} puts the locked files in place")
 
     def admit(self, found: Iterable[Plugin]) -> list[Plugin]:
-        """The plugins in the lock's order. One that is not locked stays out."""
+        """The plugins in the order of the harness, then by name. One that is not locked stays out."""
         rank = {name: n for n, name in enumerate(self.data["order"])}
         plugins = sorted(found, key=lambda p: (rank.get(p.name, len(rank)), p.name))
         for plugin in plugins:
@@ -130,27 +112,7 @@ class Lock:
         return plugins
 
 
-def _parsed(path: Path, raw: bytes) -> dict[str, Any]:
-    try:
-        data = json.loads(raw)
-        if data["lock"] != FORMAT:
-            raise LockError(f"has format {data['lock']!r}, this kernel reads {FORMAT}", context=str(path), hint="lock again")
-        ok = all(isinstance(data[k], t) for k, t in (("plugins", dict), ("distributions", dict), ("settings", dict), ("order", list),
-                                                     ("block", list), ("harness", str), ("kernel", str)))
-        for item in (*data["distributions"].values(), *data["plugins"].values()):
-            names = item.get("files", {})
-            ok = ok and all(isinstance(d, str) and not os.path.isabs(n) and ".." not in n.split("/") for n, d in names.items())
-        ok = ok and all("files" in i for i in data["distributions"].values()) and all(
-            ("/" not in n and n not in ("", ".", "..")) and ("files" in i or (i["distribution"] in data["distributions"] and i["package"]))
-            for n, i in data["plugins"].items())
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise LockError(f"is no lock: {type(error).__name__}: {error}", context=str(path), hint="lock again") from None
-    if not ok:
-        raise LockError("is no lock: a field has the wrong form", context=str(path), hint="lock again")
-    return dict(data)
-
-
-def faults(files: dict[str, str]) -> Iterable[tuple[str, str]]:
+def faults(files: dict[str, str]) -> Iterator[tuple[str, str]]:
     """(path, what is wrong) for each file that is not as its digest says."""
     for path, digest in files.items():
         try:
@@ -163,8 +125,47 @@ def faults(files: dict[str, str]) -> Iterable[tuple[str, str]]:
                 yield path, "has changed since it was locked"
 
 
-def _extra(root: str, files: dict[str, str]) -> Iterable[str]:
+def extra(root: Path, files: dict[str, str]) -> Iterator[str]:
+    """Files and links below a plugin's folder that no digest is known for; ``__pycache__`` is never read (``guard.py``)."""
     for folder, folders, names in os.walk(root):
-        folders[:] = [f for f in folders if f != "__pycache__"]  # never read: see Source
-        yield from (p for f in folders if os.path.islink(p := os.path.join(folder, f)))
-        yield from (p for n in names if (p := os.path.join(folder, n)) not in files)
+        folders[:] = [f for f in folders if f != "__pycache__"]
+        yield from (path for f in folders if os.path.islink(path := os.path.join(folder, f)))
+        yield from (path for n in names if (path := os.path.join(folder, n)) not in files)
+
+
+def _environment() -> Path:
+    import sysconfig
+
+    return Path(sysconfig.get_path("purelib"))
+
+
+def _parsed(path: Path, raw: bytes) -> dict[str, Any]:
+    try:
+        data = json.loads(raw)
+        wrong = _wrong(data) if isinstance(data, dict) and data.get("lock") == FORMAT else f"lock: must be {FORMAT}"
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        wrong = f"{type(error).__name__}: {error}"
+    if wrong:
+        raise LockError(f"is no lock that this kernel reads: {wrong}", context=str(path),
+                        hint="kernel harness lock writes it anew")
+    if data["kernel"] != __version__:
+        raise LockError(f"was made for kernel {data['kernel']}, this is {__version__}", context=str(path),
+                        hint=f"install kernel-harness=={data['kernel']}, or lock again")
+    return dict(data)
+
+
+def _wrong(data: dict[str, Any]) -> str | None:
+    """What does not fit, in words. A path that leaves its folder would be compared, and imported, somewhere else."""
+    for key, kind in _FIELDS.items():
+        if not isinstance(data.get(key), kind):
+            return f"{key}: must be {kind.__name__}"
+    for name, item in (*data["distributions"].items(), *data["plugins"].items()):
+        for file, digest in item.get("files", {}).items():
+            if not isinstance(digest, str) or file.startswith("/") or "\\" in file or ".." in file.split("/"):
+                return f"{name}, files, {file[:100]!r}: must be a relative path with a digest"
+    for name, item in data["plugins"].items():
+        known = "files" in item or (item["distribution"] in data["distributions"] and item["package"].isidentifier())
+        if not known or "/" in name or "\\" in name or name in ("", ".", ".."):
+            return f"plugins, {name[:100]!r}: must name its distribution and package, or hold files"
+    bad = next((n for n, item in data["distributions"].items() if not isinstance(item.get("files"), dict)), None)
+    return f"distributions, {bad}: files must be an object" if bad is not None else None

@@ -64,6 +64,7 @@ class Options(Struct, kw_only=True):
     settings: str | None = None
     setting_sources: tuple[str, ...] = ("user", "project", "local")
     plugin_dirs: list[Path] = field(default_factory=list)
+    harness: Path | None = None
     block: list[str] = field(default_factory=list)
     setup_trigger: str | None = None
 

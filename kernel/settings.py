@@ -80,11 +80,12 @@ class Settings:
 
     @classmethod
     def load(cls, cwd: Path, *, cli: str | None = None, sources: tuple[str, ...] = ("user", "project", "local"),
-             managed_dir: str = MANAGED_DIR) -> Settings:
+             managed_dir: str = MANAGED_DIR, harness: tuple[Path, dict[str, Any]] | None = None) -> Settings:
         """Read every source.
 
         :param cli: the value of ``--settings``: a path, or JSON text.
         :param sources: which of user, project and local to read; managed and cli always are.
+        :param harness: a harness file that was named for this run, and its settings: a layer right below ``--settings``.
         :raises SettingsError: the cli source cannot be read.
         """
         config = config_dir()
@@ -95,6 +96,9 @@ class Settings:
             layers.append(managed)
         if cli is not None:
             layers.append(_cli(cli, cwd, problems))
+        if harness is not None:
+            path, data = str(harness[0]), _checked("cli", str(harness[0]), harness[1], problems)
+            layers += [Layer("cli", path, data, str(harness[0].parent))] if data else []
         if "local" in sources:
             layers += [layer for base in _local_places(cwd)
                        if (layer := _file("local", base / ".claude" / "settings.local.json", problems, str(cwd)))]

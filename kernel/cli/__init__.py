@@ -71,7 +71,7 @@ def _command(args: list[str]) -> int:
     """Run what the first word or two name: a plugin's command (``plugins install``), ours, or else the whole line is a run."""
     name = ALIASES.get(args[0], args[0]) if args else ""
     words = [name, *args[1:2]]
-    if _is_word(name):
+    if _is_word(name) and name != "run":
         from kernel.cli.commands import plugin_command
 
         for count in (2, 1):  # the longer name is the more special one
@@ -80,9 +80,27 @@ def _command(args: list[str]) -> int:
                 command = plugin_command(" ".join(taken))
                 if command is not None:
                     return command.run(args[count:])
-    if name in COMMANDS:
-        return int(import_module(COMMANDS[name][0]).main(args[1:] if name != "run" else ["-p", *args[1:]]))
-    return int(import_module("kernel.cli.run").main(args))
+    if name in COMMANDS and name != "run":
+        return int(import_module(COMMANDS[name][0]).main(args[1:]))
+    _enter_harness(args)
+    return int(import_module("kernel.cli.run").main(["-p", *args[1:]] if name == "run" else args))
+
+
+def _enter_harness(args: list[str]) -> None:
+    """A locked harness brings what the kernel itself imports, too; so it comes before everything else."""
+    import os
+
+    given = os.environ.get("KERNEL_HARNESS", "")
+    for flag, value in zip(args, [*args[1:], ""], strict=True):
+        if flag == "--":
+            break
+        given = value if flag == "--harness" else flag.removeprefix("--harness=") if flag.startswith("--harness=") else given
+    if given:
+        from pathlib import Path
+
+        from kernel.lock import enter
+
+        enter(Path(given).expanduser(), alone=True)
 
 
 def _is_word(text: str) -> bool:

@@ -56,6 +56,7 @@ FLAGS = (
     Flag("--settings", "value", "settings", "one more settings file, or JSON text"),
     Flag("--setting-sources", "value", "setting_sources", "which of user,project,local to read"),
     Flag("--plugin-dir", "each", "plugin_dirs", "a plugin folder for this run"),
+    Flag("--harness", "value", "harness", "run what that harness file locks, verified against its lock; or KERNEL_HARNESS"),
     Flag("--block", "many", "block", "plugins to leave out"),
     Flag("--init", "switch", "extra.init", "raise Setup(init) first"),
     Flag("--init-only", "switch", "extra.init_only", "raise Setup and SessionStart, then exit"),

@@ -104,6 +104,8 @@ def _convert(fields: dict[str, Any], extra: dict[str, Any]) -> None:
     for name in ("add_dirs", "plugin_dirs"):
         if name in fields:
             fields[name] = [Path(p).expanduser().absolute() for p in fields[name]]
+    harness = fields.get("harness") or os.environ.get("KERNEL_HARNESS")
+    fields["harness"] = Path(harness).expanduser().absolute() if harness else None
     if extra.pop("skip_permissions", None):
         fields["permission_mode"] = "bypassPermissions"
     if extra.pop("no_persistence", None):
