@@ -9,22 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernel.answers import (
-        ANSWERS as ANSWERS, Answer as Answer, ConfigChangeResult as ConfigChangeResult, CwdChangedResult as
-        CwdChangedResult, Decision as Decision, DirectoryAddedResult as DirectoryAddedResult, ElicitationHookResult as
-        ElicitationHookResult, ElicitationResultResult as ElicitationResultResult, FileChangedResult as
-        FileChangedResult, InstructionsLoadedResult as InstructionsLoadedResult, MessageDisplayResult as
-        MessageDisplayResult, NotificationResult as NotificationResult, PermissionDeniedResult as
-        PermissionDeniedResult, PermissionRequestResult as PermissionRequestResult, PostCompactResult as
-        PostCompactResult, PostModelSwitchResult as PostModelSwitchResult, PostToolBatchResult as PostToolBatchResult,
-        PostToolUseFailureResult as PostToolUseFailureResult, PostToolUseResult as PostToolUseResult, PreCompactResult
-        as PreCompactResult, PreModelSwitchResult as PreModelSwitchResult, PreToolUseResult as PreToolUseResult,
-        SessionEndResult as SessionEndResult, SessionStartResult as SessionStartResult, SetupResult as SetupResult,
-        StopFailureResult as StopFailureResult, StopResult as StopResult, SubagentStartResult as SubagentStartResult,
-        SubagentStopResult as SubagentStopResult, TaskCompletedResult as TaskCompletedResult, TaskCreatedResult as
-        TaskCreatedResult, TeammateIdleResult as TeammateIdleResult, UserPromptExpansionResult as
-        UserPromptExpansionResult, UserPromptSubmitResult as UserPromptSubmitResult, WorktreeCreateResult as
-        WorktreeCreateResult, WorktreeRemoveResult as WorktreeRemoveResult)
+    from kernel.answers import Answer as Answer, Decision as Decision
     from kernel.clock import Clock as Clock
     from kernel.compactor import Compactor as Compactor
     from kernel.errors import (
@@ -32,20 +17,16 @@ if TYPE_CHECKING:
         LoadError, LockError as LockError, ManifestError as ManifestError, ModelError as ModelError, PluginError as
         PluginError, SessionError as SessionError, SettingsError as SettingsError, StreamError as StreamError, ToolError as
         ToolError, UsageError as UsageError)
-    from kernel.events import (
-        EVENTS as EVENTS, ConfigChange as ConfigChange, CwdChanged as CwdChanged, DirectoryAdded as DirectoryAdded,
-        Elicitation as Elicitation, ElicitationResult as ElicitationResult, Event as Event, FileChanged as
-        FileChanged, InstructionsLoaded as InstructionsLoaded, MessageDisplay as MessageDisplay, Notification as
-        Notification, PermissionDenied as PermissionDenied, PermissionRequest as PermissionRequest, PostCompact as
-        PostCompact, PostModelSwitch as PostModelSwitch, PostToolBatch as PostToolBatch, PostToolUse as PostToolUse,
-        PostToolUseFailure as PostToolUseFailure, PreCompact as PreCompact, PreModelSwitch as PreModelSwitch,
-        PreToolUse as PreToolUse, SessionEnd as SessionEnd, SessionStart as SessionStart, Setup as Setup, Stop as
-        Stop, StopFailure as StopFailure, SubagentStart as SubagentStart, SubagentStop as SubagentStop, TaskCompleted
-        as TaskCompleted, TaskCreated as TaskCreated, TeammateIdle as TeammateIdle, UserPromptExpansion as
-        UserPromptExpansion, UserPromptSubmit as UserPromptSubmit, WorktreeCreate as WorktreeCreate, WorktreeRemove as
-        WorktreeRemove)
+    from kernel.events import ANSWERS as ANSWERS, EVENTS as EVENTS, Event as Event
+    from kernel.events.agents import *
+    from kernel.events.conversation import *
+    from kernel.events.prompt import *
+    from kernel.events.tool_call import *
+    from kernel.events.turn import *
     from kernel.extension import Expansion as Expansion, Extension as Extension, SlashCommand as SlashCommand
     from kernel.frontend import Command as Command, FrontEnd as FrontEnd
+    from kernel.frontmatter import (
+        Frontmatter as Frontmatter, parse_frontmatter as parse_frontmatter, read_frontmatter as read_frontmatter)
     from kernel.harness import Harness as Harness
     from kernel.hookspecs import hookimpl as hookimpl
     from kernel.manifest import Manifest as Manifest
@@ -86,14 +67,7 @@ CONTRACT = "2.1.240"
 
 _HOMES = {
     "answers": """
-        ANSWERS Answer ConfigChangeResult CwdChangedResult Decision DirectoryAddedResult
-        ElicitationHookResult ElicitationResultResult FileChangedResult InstructionsLoadedResult
-        MessageDisplayResult NotificationResult PermissionDeniedResult PermissionRequestResult
-        PostCompactResult PostModelSwitchResult PostToolBatchResult PostToolUseFailureResult
-        PostToolUseResult PreCompactResult PreModelSwitchResult PreToolUseResult SessionEndResult
-        SessionStartResult SetupResult StopFailureResult StopResult SubagentStartResult
-        SubagentStopResult TaskCompletedResult TaskCreatedResult TeammateIdleResult
-        UserPromptExpansionResult UserPromptSubmitResult WorktreeCreateResult WorktreeRemoveResult
+        Answer Decision
     """,
     "clock": """
         Clock
@@ -106,18 +80,16 @@ _HOMES = {
         PluginError SessionError SettingsError StreamError ToolError UsageError
     """,
     "events": """
-        ConfigChange CwdChanged DirectoryAdded EVENTS Elicitation ElicitationResult Event
-        FileChanged InstructionsLoaded MessageDisplay Notification PermissionDenied
-        PermissionRequest PostCompact PostModelSwitch PostToolBatch PostToolUse PostToolUseFailure
-        PreCompact PreModelSwitch PreToolUse SessionEnd SessionStart Setup Stop StopFailure
-        SubagentStart SubagentStop TaskCompleted TaskCreated TeammateIdle UserPromptExpansion
-        UserPromptSubmit WorktreeCreate WorktreeRemove
+        ANSWERS EVENTS Event
     """,
     "extension": """
         Expansion Extension SlashCommand
     """,
     "frontend": """
         Command FrontEnd
+    """,
+    "frontmatter": """
+        Frontmatter parse_frontmatter read_frontmatter
     """,
     "harness": """
         Harness
@@ -186,18 +158,28 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
-__all__ = ["CONTRACT", "__version__", *sorted(_HOME)]
-
 
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name not in _HOME:
+    if name == "__all__":
+        value: Any = ["CONTRACT", "__version__", *sorted({*_HOME, *_of_events()})]
+    elif name in _HOME:
+        value = getattr(import_module(f"kernel.{_HOME[name]}"), name)
+    elif name[:1].isupper() and name in _of_events():
+        value = getattr(import_module("kernel.events"), name)
+    else:
         raise AttributeError(f"module 'kernel' has no attribute {name!r}")
-    value = getattr(import_module(f"kernel.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 
 
+def _of_events() -> set[str]:
+    """Every event and every answer is public, without being named here."""
+    from kernel.events import ANSWERS, EVENTS
+
+    return {*EVENTS, *(answer.__name__ for answer in ANSWERS.values())}
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__getattr__("__all__")})

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kernel.answers import ANSWERS, Answer
-from kernel.events import Event, snake
+from kernel.answers import Answer
+from kernel.events import ANSWERS, Event, snake
 
 if TYPE_CHECKING:
     import pluggy

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kernel import ToolContext, ToolError, ToolResult
-from kernel.answers import PostToolBatchResult, PostToolUseFailureResult, PostToolUseResult, PreToolUseResult
+from kernel.events import PostToolBatchResult, PostToolUseFailureResult, PostToolUseResult, PreToolUseResult
 from kernel.middleware import Middleware
 from kernel.output import SystemMessage, ToolProgress, UserMessage
 from kernel.testing import FakeClock, Kit, Run, call, module, text

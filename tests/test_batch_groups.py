@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from kernel import ToolContext, ToolError, ToolResult
-from kernel.answers import PostToolBatchResult, PostToolUseFailureResult, PostToolUseResult, PreToolUseResult
+from kernel.events import PostToolBatchResult, PostToolUseFailureResult, PostToolUseResult, PreToolUseResult
 from kernel.testing import Kit, Run, call, module, text
 from kernel.tools import State
 

@@ -8,7 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from kernel.answers import Decision, PermissionRequestResult, PreToolUseResult
+from kernel.answers import Decision
+from kernel.events import PermissionRequestResult, PreToolUseResult
 from kernel.output import SystemMessage
 from kernel.policy import NoPolicy, PermissionCall, Verdict
 from kernel.testing import Kit, Run, StubPolicy, call, module, text

@@ -10,9 +10,8 @@ import pluggy
 import pytest
 
 from kernel import hookspecs
-from kernel.answers import NotificationResult, PreToolUseResult, StopResult
 from kernel.dispatch import DEADLINE_S, Dispatcher, Outcome
-from kernel.events import Event, Notification, PreToolUse, Stop
+from kernel.events import Event, Notification, NotificationResult, PreToolUse, PreToolUseResult, Stop, StopResult
 from kernel.hookspecs import hookimpl
 from kernel.testing import Kit, call, module, text
 

@@ -13,8 +13,8 @@ from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
 from kernel import answers, events, hookspecs
-from kernel.answers import ANSWERS, Answer, specific_fields
-from kernel.events import EVENTS, Event, encode, snake
+from kernel.answers import Answer, specific_fields
+from kernel.events import ANSWERS, EVENTS, Event, encode, snake
 
 NAMES = sorted(EVENTS)
 COMMON = {"session_id", "transcript_path", "cwd", "prompt_id", "permission_mode", "effort", "agent_id", "agent_type"}
@@ -218,7 +218,7 @@ def test_a_wrong_type_at_the_root_is_refused(name: str, contract: dict[str, Any]
 @pytest.mark.parametrize("value", ["text", 1, [], None, True])
 def test_an_answer_must_be_an_object(value: Any) -> None:
     with pytest.raises(ValueError):
-        answers.StopResult.from_wire(value)
+        events.StopResult.from_wire(value)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kernel.answers import UserPromptSubmitResult
 from kernel.errors import ModelError
+from kernel.events import UserPromptSubmitResult
 from kernel.messages import normalise
 from kernel.models import Prices
 from kernel.output import AssistantMessage, ResultMessage, SystemMessage, UserMessage, encode_output

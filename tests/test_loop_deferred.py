@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernel.answers import PreToolUseResult
+from kernel.events import PreToolUseResult
 from kernel.messages import normalise
 from kernel.session import Session
 from kernel.testing import Kit, module, text

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernel.answers import PostToolUseResult, SessionStartResult, SetupResult, StopResult, UserPromptSubmitResult
+from kernel.events import PostToolUseResult, SessionStartResult, SetupResult, StopResult, UserPromptSubmitResult
 from kernel.models import ModelInfo
 from kernel.output import SystemMessage
 from kernel.testing import Kit, ScriptedModel, call, module, text

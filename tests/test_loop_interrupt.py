@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from kernel.answers import StopResult
 from kernel.clock import Clock
 from kernel.errors import ModelError
+from kernel.events import StopResult
 from kernel.messages import normalise
 from kernel.models import ModelInfo, ModelRequest
 from kernel.output import AssistantMessage, ResultMessage, UserMessage

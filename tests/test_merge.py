@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from kernel import answers as r, events as e
-from kernel.answers import ANSWERS, Answer, Decision
+from kernel import events as e, events as r
+from kernel.answers import Answer, Decision
 from kernel.dispatch import Outcome
-from kernel.events import EVENTS, Event
+from kernel.events import ANSWERS, EVENTS, Event
 from kernel.merge import NOTHING, STRICTNESS, Merged, Text, merge
 
 COMMON: dict[str, Any] = {"session_id": "s", "transcript_path": "/t", "cwd": "/"}

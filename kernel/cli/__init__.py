@@ -7,15 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from kernel import CONTRACT, __version__
-
-COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("kernel.cli.run", "run one prompt and exit; the same as -p"),
-    "plugins": ("kernel.cli.plugins", "list the plugins that were found, with their state"),
-    "doctor": ("kernel.cli.doctor", "say what works, what does not, and what to do"),
-}
-"""Name -> module and summary. The module has ``main(args) -> exit code``. Plugins add commands of their own."""
-
-ALIASES = {"plugin": "plugins"}
+from kernel.cli.table import ALIASES, COMMANDS
 
 
 def main(args: list[str] | None = None) -> int:

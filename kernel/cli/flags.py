@@ -98,7 +98,7 @@ def parser() -> Any:
 
 
 def help_text() -> str:
-    from kernel.cli import COMMANDS
+    from kernel.cli.table import COMMANDS
 
     lines = ["kernel: a plugin-first harness for language models", "",
              "usage: kernel -p PROMPT [flags]     (or: ... | kernel -p)", "       kernel COMMAND [arguments]", "", "commands:"]

@@ -76,8 +76,8 @@ def _words(rest: list[str], args: list[str]) -> list[str]:
 def _no_mistyped_command(word: str) -> None:
     from difflib import get_close_matches
 
-    from kernel.cli import COMMANDS
     from kernel.cli.commands import summaries
+    from kernel.cli.table import COMMANDS
 
     near = get_close_matches(word, [*COMMANDS, *summaries()], n=1, cutoff=0.7)
     if near and " " not in word:

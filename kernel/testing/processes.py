@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from kernel.answers import ANSWERS, Answer
-from kernel.events import Event
+from kernel.answers import Answer
+from kernel.events import ANSWERS, Event
 from kernel.testing.builders import wire
 from kernel.testing.event_coverage import COMMANDS, note
 
