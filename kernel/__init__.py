@@ -66,6 +66,9 @@ CONTRACT = "2.1.240"
 """The version of the public contract that this release follows."""
 
 _HOMES = {
+    "agents": """
+        AgentRunner
+    """,
     "answers": """
         Answer Decision
     """,

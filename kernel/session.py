@@ -32,6 +32,7 @@ from kernel.tools import ReadState, State
 from kernel.transcript import Entry, Transcript
 
 if TYPE_CHECKING:
+    from kernel.agents import AgentRunner
     from kernel.extension import SlashCommand
     from kernel.harness import Harness
 
@@ -102,6 +103,8 @@ class Session:
             harness.announce(f"{NO_AUTO}; default is used")
             self.state = msgspec.structs.replace(self.state, permission_mode="default")
         self.toolbox = Toolbox(self)
+        self.agents: AgentRunner | None = None
+        """Who runs subagents; an extension fills it."""
         self.commands: dict[str, SlashCommand] = {}
         """What a person can type as ``/name``; extensions fill it."""
         self.system: list[Block] = []
