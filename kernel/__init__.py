@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from kernel.frontend import Command as Command, FrontEnd as FrontEnd
     from kernel.frontmatter import (
         Frontmatter as Frontmatter, parse_frontmatter as parse_frontmatter, read_frontmatter as read_frontmatter)
+    from kernel.frontmatter import (
+        Frontmatter as Frontmatter, parse_frontmatter as parse_frontmatter, read_frontmatter as read_frontmatter)
     from kernel.harness import Harness as Harness
     from kernel.hookspecs import hookimpl as hookimpl
     from kernel.manifest import Manifest as Manifest
@@ -90,6 +92,9 @@ _HOMES = {
     """,
     "frontend": """
         Command FrontEnd
+    """,
+    "frontmatter": """
+        Frontmatter parse_frontmatter read_frontmatter
     """,
     "frontmatter": """
         Frontmatter parse_frontmatter read_frontmatter
