@@ -1,0 +1,65 @@
+"""``kernel plugins new``: arguments in, files out, exit codes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernel import UsageError
+from kernel_scaffold.kinds import KINDS
+
+app = typer.Typer(name="kernel plugins new", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+_KINDS = "; ".join(f"{name}: {kind.summary}" for name, kind in KINDS.items())
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="the plugin's name, for example word-count")],
+    kind: Annotated[str, typer.Option(help=_KINDS)] = "tool",
+    folder: Annotated[Path, typer.Option("--dir", help="the folder to make it in")] = Path("."),
+    author: Annotated[str | None, typer.Option(help="who writes it; git's user.name by default")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+) -> None:
+    """Make a working plugin: code, manifest, packaging and tests that pass."""
+    from kernel_scaffold.make import make
+
+    made = make(name, kind, folder, author)
+    if as_json:
+        print(json.dumps({"name": made.name, "kind": made.kind, "path": str(made.path.resolve()), "package": made.package,
+                          "distribution": made.distribution, "files": made.files, "notes": made.notes}, indent=1))
+        return
+    for note in made.notes:
+        print(f"note: {note}", file=sys.stderr)
+    print(f"{made.path} is a working plugin of the kind {made.kind} ({len(made.files)} files). Next:\n\n"
+          f"  cd {shlex.quote(str(made.path))}\n  pip install -e .\n  pytest\n  kernel plugins validate .")
+
+
+class PluginsNew:
+    """``kernel plugins new``. Writes one new folder and nothing else."""
+
+    name = "plugins new"
+    summary = "make a working plugin to begin with"
+
+    def run(self, args: list[str]) -> int:
+        """Exit code 0 where the folder was made, 1 where it could not be written, 2 for wrong usage."""
+        try:
+            app(args, prog_name=app.info.name, standalone_mode=False)
+        except UsageError as error:
+            print(f"Error: {error}", file=sys.stderr)
+            return 2
+        except OSError as error:
+            print(f"Error: {error.filename or 'the folder'}: {error.strerror}", file=sys.stderr)
+            return 1
+        except Exception as error:
+            show = getattr(error, "show", None)  # an error of typer's, which says it in its own way
+            if show is None:
+                raise
+            show()
+            return int(getattr(error, "exit_code", 2))
+        return 0

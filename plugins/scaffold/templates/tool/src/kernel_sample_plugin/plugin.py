@@ -1,0 +1,12 @@
+"""Hook implementations, a few lines each; the work is in the modules beside this one, imported when it is needed."""
+
+from __future__ import annotations
+
+from kernel import Registry, Tool, hookimpl
+
+
+@hookimpl
+def register_tools(register: Registry[Tool]) -> None:
+    from kernel_sample_plugin.tool import SamplePlugin
+
+    register(SamplePlugin())
