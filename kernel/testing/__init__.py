@@ -22,7 +22,7 @@ from kernel.testing.checks import (
     assert_result,
     call_of,
 )
-from kernel.testing.kit import Kit, Run, installed, plugin_folder
+from kernel.testing.kit import Kit, Run, installed, plugin_folder, provides
 from kernel.testing.processes import HookRun, alive, alive_with, run_hook, until
 from kernel.testing.scripted import Scripted as Scripted, ScriptedModel, Turn, call, text
 from kernel.testing.skills import Skill, ask_model, assert_triggers, by_words, read_skill, read_skills
@@ -32,4 +32,4 @@ from kernel.testing.transcripts import assert_golden, golden, story
 __all__ = ["FakeClock", "HookRun", "Kit", "Plugin", "Run", "ScriptedModel", "Skill", "StubPolicy", "Turn", "alive", "alive_with",
            "ask_model", "assert_allowed", "assert_decision", "assert_end", "assert_golden", "assert_refused", "assert_request",
            "assert_result", "assert_triggers", "by_words", "call", "call_of", "event", "golden", "installed", "module",
-           "plugin_folder", "read_skill", "read_skills", "run_hook", "story", "text", "until", "wire"]
+           "plugin_folder", "provides", "read_skill", "read_skills", "run_hook", "story", "text", "until", "wire"]

@@ -155,6 +155,12 @@ def installed(name: str) -> bool:
     return any(p.name == name and p.source == "distribution" for p in find())
 
 
+def provides(kind: str, name: str) -> list[str]:
+    """The installed plugins whose manifest says that they bring that: ``provides("tools", "Skill")``."""
+    return [p.name for p in find() if p.source == "distribution" and p.manifest
+            and name in p.manifest.kernel.provides.get(kind, ())]
+
+
 def _plugins(wanted: set[str], folders: list[Path]) -> PluginSet:
     every = find(folders)
     missing = sorted(wanted - {p.name for p in every})
