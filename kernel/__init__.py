@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from kernel.answers import Answer as Answer, Decision as Decision
     from kernel.clock import Clock as Clock
     from kernel.compactor import Compactor as Compactor
+    from kernel.components import (
+        Component as Component, Components as Components, components_in as components_in, find_components as find_components)
     from kernel.errors import (
         DuplicateError as DuplicateError, HistoryError as HistoryError, KernelError as KernelError, LoadError as
         LoadError, LockError as LockError, ManifestError as ManifestError, ModelError as ModelError, PluginError as
@@ -79,6 +81,9 @@ _HOMES = {
     """,
     "compactor": """
         Compactor
+    """,
+    "components": """
+        Component Components components_in find_components
     """,
     "errors": """
         DuplicateError HistoryError KernelError LoadError LockError ManifestError ModelError

@@ -70,11 +70,12 @@ class Settings:
     """All layers of one run, highest first."""
 
     def __init__(self, layers: list[Layer], problems: list[Problem], *, config_dir: Path, project_root: Path,
-                 trusted: bool) -> None:
+                 trusted: bool, managed_dir: str = MANAGED_DIR) -> None:
         self.layers = layers
         self.problems = problems
         self.config_dir = config_dir
         self.project_root = project_root
+        self.managed_dir = managed_dir
         self.trusted = trusted
         """Whether what widens rights in project files counts (permissions contract, 11)."""
 
@@ -108,7 +109,8 @@ class Settings:
         if "user" in sources:
             layer = _file("user", config / "settings.json", problems, str(config))
             layers += [layer] if layer else []
-        return cls(layers, problems, config_dir=config, project_root=cwd, trusted=_trusted(cwd, config, problems))
+        return cls(layers, problems, config_dir=config, project_root=cwd, trusted=_trusted(cwd, config, problems),
+                   managed_dir=managed_dir)
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of a dotted key. Scalars: the highest scope; objects: merged; arrays: joined, highest first.
