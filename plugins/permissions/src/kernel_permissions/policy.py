@@ -55,7 +55,7 @@ class RulesPolicy:
     @property
     def auto(self) -> bool:
         """Whether auto mode can be used: somebody answers."""
-        return self._auto is not None or self._facts().classifier is not None
+        return self._auto is not None
 
     async def classify(self, call: PermissionCall) -> Verdict | None:
         """What an ``ask`` comes to in auto mode; ``None`` where a person must be asked (contract, section 4 and 7.5)."""

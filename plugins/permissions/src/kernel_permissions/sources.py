@@ -70,8 +70,7 @@ class Sources:
 
     def facts(self) -> Facts:
         session = self.session
-        seen = (session.settings, session.settings.layers, session.state.grants,
-                session.plugin_state.get("permissions.classifier"))
+        seen = (session.settings, session.settings.layers, session.state.grants)
         if self._facts is None or any(a is not b for a, b in zip(seen, self._seen, strict=True)):
             self._facts, self._seen = self._make(), seen
         return self._facts
@@ -83,8 +82,7 @@ class Sources:
         return Facts(RuleSet(self._rules()), self.view, self.cwd,
                      tuple(d for d in absolute if d not in self.dropped_directories),
                      own=(str(session.settings.config_dir),), bypass_available=self.bypass_available(),
-                     classifier=session.plugin_state.get("permissions.classifier"), sandboxed=self._sandboxed(),
-                     plan_file=self._plan_file, opinion=self._opinion,
+                     sandboxed=self._sandboxed(), plan_file=self._plan_file, opinion=self._opinion,
                      classify_shell=next(iter(personal(session, "autoMode.classifyAllShell")), None) is True)
 
     # -- rules ---------------------------------------------------------------------------------------------------------
