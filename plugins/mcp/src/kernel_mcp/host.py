@@ -1,0 +1,118 @@
+"""The session's side of all connections: slots, limits, the log, and who answers what a server asks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from kernel_mcp import limits as lim
+
+if TYPE_CHECKING:
+    from contextlib import AsyncExitStack
+
+    from kernel import Session
+    from kernel_mcp.entries import Server
+    from kernel_mcp.link import Link
+
+CHANNEL = "mcp.channel"
+"""Where a front end that has servers of its own program puts how they are reached, before the session starts:
+``session.plugin_state[CHANNEL]``, ``async (server, JSON-RPC message) -> JSON-RPC answer or None``."""
+PERSON = "mcp.person"
+"""Where a front end puts who answers a server's question: ``async (server, params as JSON) -> {"action", "content"?}``."""
+
+
+class Host:
+    """One per session that has servers.
+
+    :param interactive: whether a login may open a browser and wait for a person.
+    """
+
+    def __init__(self, session: Session, *, interactive: bool = False) -> None:
+        self.session = session
+        self.interactive = interactive
+        self.limits = lim.read()
+        self.waiting_for_person = 0
+        """How many servers wait for a person now; their calls are not idle."""
+        self._slots = {False: anyio.Semaphore(self.limits.local), True: anyio.Semaphore(self.limits.remote)}
+        self._engine: asyncio.Task[None] | None = None
+
+    @property
+    def cwd(self) -> str:
+        return str(self.session.options.cwd)
+
+    def slot(self, server: Server) -> anyio.Semaphore:
+        """A place among those that connect at once."""
+        return self._slots[server.remote]
+
+    async def engine(self) -> None:
+        """Wait until the package is imported; the import runs in a thread, beside the servers' own start."""
+        from kernel_mcp.engine import load
+
+        if self._engine is None:
+            self._engine = asyncio.get_running_loop().create_task(asyncio.to_thread(load))
+        await asyncio.shield(self._engine)
+
+    def log(self, link: Link, text: str) -> None:
+        self.session.debug(f"mcp {link.server.name}: {text}")
+
+    def environment(self, server: Server) -> dict[str, str]:
+        """What a server's process gets on top of ours."""
+        extra = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": self.session.id, "CLAUDE_PROJECT_DIR": self.session.project_root}
+        if server.root:
+            data = self.session.settings.config_dir / "plugins" / "data" / server.name.split(":")[1]
+            extra |= {"CLAUDE_PLUGIN_ROOT": server.root, "CLAUDE_PLUGIN_DATA": str(data)}
+        return extra
+
+    def mode(self, server: Server) -> str:
+        """How the protocol's revision is agreed upon (MCP contract, section 10)."""
+        wanted = os.environ.get("MCP_PROTOCOL_NEGOTIATION", "")
+        if wanted in ("auto", "legacy"):
+            return wanted
+        return "auto" if server.kind == "http" else "legacy"
+
+    async def open_client(self, link: Link, stack: AsyncExitStack) -> Any:
+        """A connected client on the stack."""
+        from kernel_mcp.connect import open_client
+
+        return await open_client(self, link, stack)
+
+    def listens(self, client: Any) -> bool:
+        """Whether change notices come on a stream that we open."""
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        has = client.server_capabilities
+        return client.protocol_version in MODERN_PROTOCOL_VERSIONS and any(
+            getattr(getattr(has, kind, None), "list_changed", False) for kind in ("tools", "prompts", "resources"))
+
+    async def listen(self, link: Link, client: Any) -> None:
+        """Keep the stream of change notices open. Short-lived ones are opened again three times, others five times an hour."""
+        short = 0
+        reopened: list[float] = []
+        while True:
+            began = anyio.current_time()
+            try:
+                async with client.listen(tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True) as events:
+                    async for event in events:
+                        name = type(event).__name__.lower()
+                        link.note_change("tools" if "tool" in name else "prompts" if "prompt" in name else "resources")
+            except Exception as error:
+                self.log(link, f"the stream of change notices ended: {type(error).__name__}: {error}")
+            now = anyio.current_time()
+            if now - began < 10:
+                short += 1
+                if short > 3:
+                    return
+                await anyio.sleep(min(2.0 ** short, 10))
+                continue
+            reopened = [t for t in reopened if now - t < 3600] + [now]
+            if len(reopened) > 5:
+                await anyio.sleep(6 * 3600)
+
+    def roots(self) -> list[tuple[str, str]]:
+        """The launch directory and the additional ones, as (URI, name)."""
+        folders = [Path(self.cwd), *(Path(d) for d in self.session.options.add_dirs)]
+        return [(folder.absolute().as_uri(), folder.name) for folder in dict.fromkeys(folders)]
