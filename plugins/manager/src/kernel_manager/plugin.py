@@ -1,3 +1,14 @@
 """Hook implementations."""
 
 from __future__ import annotations
+
+from typing import Any
+
+from kernel import hookimpl
+
+
+@hookimpl
+def register_commands(register: Any) -> None:
+    from kernel_manager.harness_file import commands as harness_commands
+
+    harness_commands.register(register)

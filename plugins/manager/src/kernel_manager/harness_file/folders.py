@@ -1,0 +1,155 @@
+"""What one line of ``plugins`` brings: a requirement, a wheel that is built from a project, or a folder as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from kernel import Manifest
+from kernel_manager import tree
+from kernel_manager.errors import ManagerError
+from kernel_manager.harness_file import wheels
+from kernel_manager.harness_file.lockfile import From
+from kernel_manager.harness_file.model import Parsed, Wanted
+from kernel_manager.harness_file.resolve import build
+from kernel_manager.harness_file.tools import Ways
+from kernel_manager.harness_file.wheels import GROUP, Facts
+
+_BAD_NAME = re.compile(r"[/\\:@\s\x00-\x1f]|\.\.|^-|^$|^\.$")
+
+
+class Brought(Struct, kw_only=True):
+    """``requirement`` is resolved with all others; ``wheel`` is decided already; ``folder`` is a plugin without Python."""
+
+    source: From
+    requirement: str | None = None
+    wheel: Facts | None = None
+    plugin: str | None = None
+    folder: Path | None = None
+
+
+def bring(parsed: Parsed, n: int, wanted: Wanted, ways: Ways, work: Path) -> Brought:
+    """:raises ManagerError: with the line of the harness file where the plugin is named."""
+    try:
+        return _bring(parsed, wanted, ways, work)
+    except ManagerError as error:
+        line = parsed.wanted[n][1]
+        context = f"{parsed.path}, line {line}" + (f": {error.context}" if error.context else "")
+        raise ManagerError(error.type, error.message, context=context, hint=error.hint) from None
+
+
+def _bring(parsed: Parsed, wanted: Wanted, ways: Ways, work: Path) -> Brought:
+    if wanted.requirement is not None:
+        return Brought(source=From(kind="index"), requirement=wanted.requirement)
+    if wanted.path is not None:
+        folder = (parsed.base / Path(wanted.path).expanduser()).absolute()
+        return from_folder(folder, From(kind="folder", spec=wanted.path), ways, work)
+    return from_source(parsed, wanted, ways, work)
+
+
+def from_source(parsed: Parsed, wanted: Wanted, ways: Ways, work: Path, pin: str | None = None) -> Brought:
+    """A git repository, a marketplace entry, or another source that ``kernel plugins install`` takes.
+
+    :param pin: the commit, where it is known already.
+    """
+    from kernel_manager import fetch, sources
+    from kernel_manager.sources import Source
+
+    kind = "git" if wanted.git is not None else "entry" if wanted.entry is not None else "source"
+    spec = spec_of(wanted)
+    if wanted.git is not None:
+        source = sources.git(wanted.git, ref=None if pin else wanted.ref, sha=pin, subdir=wanted.folder)
+    else:
+        source = sources.parse(spec, parsed.base)
+    if source.kind == "python" and source.requirement:
+        return Brought(source=From(kind="index"), requirement=source.requirement)
+    if source.kind in ("folder", "python"):
+        return from_folder(Path(str(source.path)), From(kind="folder", spec=spec), ways, work)
+    if source.kind == "catalogue":
+        source = _entry(source, spec)
+    ways.say(f"fetching {spec}")
+    got = fetch.fetch(source, Path(tempfile.mkdtemp(prefix="source-", dir=work)) / "got")
+    found: Source = got.source
+    pinned = got.commit or found.sha or found.version or got.sha256
+    return from_folder(got.root, From(kind=kind, spec=spec, pin=pinned), ways, work)
+
+
+def spec_of(wanted: Wanted) -> str:
+    """How a source stands in the lock."""
+    pin = f"@{wanted.ref}" if wanted.ref else ""
+    where = f"#{wanted.folder}" if wanted.folder else ""
+    return f"{wanted.git}{pin}{where}" if wanted.git else wanted.entry or wanted.source or wanted.path or ""
+
+
+def _entry(source: Any, spec: str) -> Any:
+    raise ManagerError("unknown-entry", f"the marketplace entry {spec!r} is not known here")
+
+
+def from_folder(folder: Path, source: From, ways: Ways, work: Path) -> Brought:
+    """A project with an entry point of ours becomes a wheel; any other folder is taken as it is."""
+    if folder.suffix == ".whl" and folder.is_file():
+        facts = wheels.facts(folder)
+        return Brought(source=source, requirement=f"{facts.name}=={facts.version}", wheel=facts)
+    if not folder.is_dir():
+        raise ManagerError("not-found", f"{folder} is no folder")
+    if _is_project(folder):
+        facts = wheels.facts(build(folder, work, ways))
+        if not facts.entry_points:
+            raise ManagerError("not-a-plugin", f"its wheel has no entry point in the group {GROUP}", context=str(folder))
+        return Brought(source=source, requirement=f"{facts.name}=={facts.version}", wheel=facts)
+    name = manifest_of_folder(folder, None).name
+    copied = Path(tempfile.mkdtemp(prefix="folder-", dir=work)) / name  # what is digested is what will be put in place
+    for warning in tree.copy(folder, copied):
+        ways.say(f"{folder}: {warning}")
+    return Brought(source=source, plugin=name, folder=copied)
+
+
+def _is_project(folder: Path) -> bool:
+    import tomllib
+
+    try:
+        data = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return False
+    except tomllib.TOMLDecodeError as error:
+        raise ManagerError("bad-plugin", f"is not valid TOML: {error}", context=str(folder / "pyproject.toml")) from None
+    return "build-system" in data or "project" in data
+
+
+def manifest_of_folder(folder: Path, name: str | None) -> Manifest:
+    path = folder / ".claude-plugin" / "plugin.json"
+    try:
+        raw = path.read_bytes() if path.exists() else json.dumps({"name": folder.name}).encode()
+    except OSError as error:
+        raise ManagerError("bad-plugin", f"cannot be read: {error.strerror}", context=str(path)) from None
+    return manifest_of(raw, str(path), name)
+
+
+def manifest_of(raw: bytes | None, where: str, name: str | None) -> Manifest:
+    """The manifest's public fields and ``metadata.kernel``, read as the kernel reads it.
+
+    :raises ManagerError: ``bad-plugin``: the kernel would not load this plugin.
+    """
+    if raw is None:
+        raise ManagerError("bad-plugin", "the wheel does not carry the manifest in the package folder", context=where)
+    try:
+        data = msgspec.json.decode(raw)
+        if not isinstance(data, dict):
+            raise msgspec.ValidationError("must hold one JSON object")
+        metadata = data.get("metadata")
+        part = metadata.get("kernel") if isinstance(metadata, dict) else None
+        keep = {k: v for k, v in data.items() if k not in ("metadata", "experimental", "$kernel")}
+        manifest = msgspec.convert(keep | ({"$kernel": part} if part is not None else {}), Manifest)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise ManagerError("bad-plugin", f"is no usable manifest: {error}", context=where) from None
+    if _BAD_NAME.search(manifest.name) or (name is not None and manifest.name != name):
+        raise ManagerError("bad-plugin", f"the manifest names {manifest.name[:100]!r}" +
+                           (f", the entry point {name!r}: they must agree" if name is not None else ", which is no plugin name"),
+                           context=where)
+    return manifest

@@ -1,0 +1,243 @@
+"""Put the locked files in place: all of them, or none.
+
+What a lock describes lies in ``.kernel/sets/<digest of the lock>``, beside other sets, so nothing that works is touched
+before the new set is whole: it is made in a folder of its own, read back and compared with the lock, and renamed. The lock
+file comes last. Until then the old lock names the old set; a run that was interrupted anywhere leaves just that.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from kernel_manager import tree
+from kernel_manager.errors import ManagerError
+from kernel_manager.harness_file import folders, lockfile, locking, verify, wheels
+from kernel_manager.harness_file.lockfile import Distribution, Lock, Locked
+from kernel_manager.harness_file.locking import Made
+from kernel_manager.harness_file.model import Parsed, spelled
+from kernel_manager.harness_file.resolve import fetch
+from kernel_manager.harness_file.tools import Ways
+
+
+class Synced(Struct, kw_only=True):
+    """What a sync did. ``changed`` is false where everything was in place; ``notes`` are for people."""
+
+    lock: Lock
+    folder: Path
+    changed: bool
+    locked: bool
+    notes: list[str]
+
+
+def home(harness: Path, target: Path | None = None) -> Path:
+    """The folder that holds the sets; a run looks in the same place."""
+    given = os.environ.get("KERNEL_HARNESS_DIR")
+    return target.absolute() if target else Path(given).absolute() if given else harness.parent / ".kernel"
+
+
+def sync(parsed: Parsed, ways: Ways, *, frozen: bool = False, target: Path | None = None) -> Synced:
+    """Bring the set to exactly the lock, and the lock to the harness file unless ``frozen``.
+
+    :raises ManagerError: ``frozen``: the lock would have to change; or whatever stopped it. The old set is as it was.
+    """
+    place = home(parsed.path, target)
+    try:
+        with _alone(place), tempfile.TemporaryDirectory(prefix=".work-", dir=place) as work:
+            return _sync(parsed, ways, frozen, place, Path(work))
+    except OSError as error:
+        raise ManagerError("disk", f"{error.strerror or error}; the set so far is as it was",
+                           context=str(error.filename or place), hint="make room or mend the folder, and sync again") from None
+
+
+def write_lock(parsed: Parsed, lock: Lock) -> bool:
+    """Replace the lock file in one step; says whether anything changed."""
+    path, raw = lockfile.path_of(parsed.path), lockfile.dumps(lock)
+    for left in path.parent.glob(f".{path.name}-*"):  # of a run that was killed
+        left.unlink(missing_ok=True)
+    with suppress(OSError):
+        if path.read_bytes() == raw:
+            return False
+    number, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with open(number, "wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(number)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+    return True
+
+
+def _sync(parsed: Parsed, ways: Ways, frozen: bool, place: Path, work: Path) -> Synced:
+    previous = _previous(parsed, frozen)
+    current = previous if previous and previous.harness == lockfile.digest_of_harness(parsed.raw) else None
+    if frozen and current is None:
+        raise ManagerError("frozen", "has changed since it was locked", context=str(parsed.path),
+                           hint="run kernel harness lock and commit the lock")
+    made = None
+    if current is not None:
+        _check_platform(current)
+        made = _as_locked(current, parsed, ways, place, frozen, work)
+    if made is None:
+        made = locking.make(parsed, ways, previous, work)
+    raw = lockfile.dumps(made.lock)
+    folder = place / "sets" / lockfile.set_id(raw)
+    changed = not _is_whole(made.lock, folder)
+    if changed:
+        ways.say(f"putting {len(made.lock.plugins)} plugins in place")
+        _put(made, folder, work)
+    locked = write_lock(parsed, made.lock)
+    _prune(place, {folder.name, lockfile.set_id(lockfile.dumps(previous)) if previous else ""})
+    return Synced(lock=made.lock, folder=folder, changed=changed, locked=locked, notes=made.notes)
+
+
+def _previous(parsed: Parsed, frozen: bool) -> Lock | None:
+    try:
+        return lockfile.read(lockfile.path_of(parsed.path))[1]
+    except ManagerError:  # a lock that cannot be read is written anew
+        if frozen:
+            raise
+        return None
+
+
+def _check_platform(lock: Lock) -> None:
+    import sysconfig
+
+    if lock.platform != "any" and (lock.python, lock.platform) != (locking.python_tag(), sysconfig.get_platform()):
+        here = f"{locking.python_tag()} on {sysconfig.get_platform()}"
+        raise ManagerError("other-platform", f"was locked for {lock.python} on {lock.platform}, this is {here}",
+                           hint="lock it here, in a file of its own")
+
+
+# -- the bytes ----------------------------------------------------------------------------------------------------------
+def _as_locked(lock: Lock, parsed: Parsed, ways: Ways, place: Path, frozen: bool, work: Path) -> Made | None:
+    """The bytes of a lock that fits its harness file. ``None``: a folder of the harness has changed, so it is locked anew."""
+    sources = [d.source for d in lock.distributions.values()] + [p.source for p in lock.plugins.values() if p.source]
+    local = any(source.kind == "folder" for source in sources)
+    if not local and _is_whole(lock, place / "sets" / lockfile.set_id(lockfile.dumps(lock))):
+        return Made(lock=lock, archives={}, folders={})
+    try:
+        return Made(lock=lock, archives=_archives(lock, parsed, ways, work), folders=_folders(lock, parsed, ways, work))
+    except ManagerError as error:
+        if error.type == "changed-folder" and not frozen:
+            return None
+        raise
+
+
+def _archives(lock: Lock, parsed: Parsed, ways: Ways, work: Path) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    missing: dict[str, str] = {}
+    for name, item in lock.distributions.items():
+        here = next((f for folder in ways.find_links if item.archive and (f := folder / item.archive).is_file()
+                     and wheels.sha256(f) == item.sha256), None)
+        if here is not None and here.suffix == ".whl":
+            found[name] = here
+        elif item.archive is None:
+            found[name] = _rebuilt(name, item, parsed, ways, work)
+        else:
+            missing[name] = f"{name}=={item.version} --hash=sha256:{item.sha256}"
+    for archive in fetch(missing, ways, work):
+        found[archive.facts.name] = archive.facts.path
+    for name, path in found.items():
+        if wheels.digests(path) != lock.distributions[name].files:
+            kind = "changed-folder" if lock.distributions[name].source.kind == "folder" else "pin-mismatch"
+            raise ManagerError(kind, f"{_which(wheels.digests(path), lock.distributions[name].files)} is not as it was locked",
+                               context=f"distribution {name} {lock.distributions[name].version}",
+                               hint="kernel harness lock takes it as it is now")
+    return found
+
+
+def _rebuilt(name: str, item: Distribution, parsed: Parsed, ways: Ways, work: Path) -> Path:
+    brought = _brought(item, parsed, ways, work)
+    if brought.wheel is None or brought.wheel.name != name:
+        raise ManagerError("changed-folder", f"does not build {name} any more", context=str(item.source.spec))
+    return brought.wheel.path
+
+
+def _folders(lock: Lock, parsed: Parsed, ways: Ways, work: Path) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for name, item in lock.plugins.items():
+        if item.files is None:
+            continue
+        folder = _brought(item, parsed, ways, work).folder
+        have = locking.folder_digests(folder) if folder else {}
+        if folder is None or have != item.files:
+            raise ManagerError("changed-folder", f"{_which(have, item.files)} is not as it was locked", context=f"plugin {name}",
+                               hint="kernel harness lock takes it as it is now")
+        found[name] = folder
+    return found
+
+
+def _brought(item: Distribution | Locked, parsed: Parsed, ways: Ways, work: Path) -> folders.Brought:
+    source = item.source
+    assert source is not None
+    if source.kind == "folder":
+        return folders.from_folder((parsed.base / Path(str(source.spec)).expanduser()).absolute(), source, ways, work)
+    wanted = next((w for w, _ in parsed.wanted if folders.spec_of(w) == source.spec), spelled(str(source.spec)))
+    return folders.from_source(parsed, wanted, ways, work, pin=source.pin)
+
+
+def _which(have: dict[str, str], locked: dict[str, str]) -> str:
+    return min((name for name in have.keys() | locked.keys() if have.get(name) != locked.get(name)), default="a file")
+
+
+# -- the switch ------------------------------------------------------------------------------------------------------------
+def _put(made: Made, folder: Path, work: Path) -> None:
+    """Make the set aside, read it back, and rename it."""
+    new = work / "set"
+    site = new / "site"
+    site.mkdir(parents=True)
+    for path in made.archives.values():
+        wheels.unpack(path, site)
+    for name, source in made.folders.items():
+        tree.copy(source, new / "plugins" / name)
+    wrong = verify.problems(made.lock, new)
+    if wrong:
+        raise ManagerError("disk", f"{wrong[0]} after it was written", hint="is the disk in order?")
+    folder.parent.mkdir(exist_ok=True)
+    if folder.exists():  # a set that was damaged: no run takes it, so it does not matter that this is two steps
+        folder.rename(work / "damaged")
+    new.rename(folder)
+
+
+def _is_whole(lock: Lock, folder: Path) -> bool:
+    return folder.is_dir() and not verify.problems(lock, folder)
+
+
+def _prune(place: Path, keep: set[str]) -> None:
+    """Remove sets that neither this lock nor the one before it names, and what interrupted runs left behind."""
+    for path in (place / "sets").iterdir():
+        if path.name not in keep:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """One sync at a time; scratch folders of runs that were killed are removed."""
+    place.mkdir(parents=True, exist_ok=True)
+    if not (place / ".gitignore").exists():
+        (place / ".gitignore").write_text("*\n")
+    with open(place / ".busy", "w") as file:
+        try:
+            import fcntl
+        except ImportError:  # not on this system: two syncs at once would only do the work twice
+            pass
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        for left in place.glob(".work-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        yield
+
