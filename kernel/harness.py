@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions")
 WIDER_MODES = ("acceptEdits", "bypassPermissions")
 DEFAULT_MODEL = "sonnet"
+GUARDS = ("hooks",)
+"""Settings that guard something and that the kernel leaves to a plugin (``metadata.kernel.enforces``)."""
 
 
 class Harness:
@@ -65,10 +67,17 @@ class Harness:
                 self._announce_of(plugin, plugin.errors)
             if plugin.source == "inline" and plugin.warnings and plugin.manifest and plugin.manifest.kernel.implements:
                 self._announce_of(plugin, plugin.warnings)
-        hooks = plugins.get("command-hooks")
-        if self.settings.by_layer("hooks") and (hooks is None or hooks.state != "ready"):
-            self.announce("hooks are configured, but the plugin 'command-hooks' that runs them is "
-                          f"{'not installed' if hooks is None else hooks.state}: none of them runs")
+        for key in GUARDS:
+            self._announce_unenforced(key)
+
+    def _announce_unenforced(self, key: str) -> None:
+        """A guard that nobody enforces is not silent (decision D5)."""
+        if not self.settings.by_layer(key):
+            return
+        theirs = [p for p in self.plugins if p.manifest and key in p.manifest.kernel.enforces]
+        if not any(p.state == "ready" for p in theirs):
+            who = ", ".join(f"the plugin {p.name!r} is {p.state}" for p in theirs) or "no plugin that does is installed"
+            self.announce(f"{key} are configured, but nothing enforces them ({who}): none of them counts")
 
     def _entered(self) -> Lock | None:
         if self.options.harness is None:

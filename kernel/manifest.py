@@ -35,12 +35,18 @@ class Author(Struct):
 
 
 class KernelPart(Struct):
-    """``metadata.kernel``: what the kernel needs to know before it runs any of the plugin's code."""
+    """``metadata.kernel``: what the kernel needs to know before it runs any of the plugin's code.
+
+    ``requires``: a range of kernel versions. ``implements``: names of hooks; ``"*"`` stands for the hook of every event.
+    ``provides``: kind -> names. ``enforces``: settings keys that mean nothing without the plugin; where one is set and no plugin
+    that enforces it is ready, that is announced. ``dependencies``: plugins it cannot work without.
+    """
 
     requires: str | None = None
     implements: list[str] = field(default_factory=list)
     provides: dict[str, list[str]] = field(default_factory=dict)
     capabilities: dict[str, Any] = field(default_factory=dict)
+    enforces: list[str] = field(default_factory=list)
     dependencies: list[str] = field(default_factory=list)
 
 

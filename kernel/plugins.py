@@ -105,6 +105,9 @@ def _describe(plugin: Plugin) -> Plugin:
         plugin.leave("broken", "; ".join(read.errors))
         return plugin
     plugin.manifest = read.manifest
+    part = read.manifest.kernel
+    if "*" in part.implements:
+        part.implements = [*(name for name in part.implements if name != "*"), *map(snake, EVENTS)]
     plugin.version = read.manifest.version or plugin.version
     if plugin.source == "distribution" and plugin.name != read.manifest.name:
         plugin.leave("broken", f"the entry point is named {plugin.name!r}, the manifest {read.manifest.name!r}: "

@@ -134,3 +134,20 @@ async def test_a_session_can_switch_its_model_and_loses_the_other_models_thinkin
     await session.submit("b")
     assert kit.model.requests[1]["model"] == "another"
     assert [b["type"] for m in kit.model.requests[1]["messages"] for b in m["content"]] == ["text", "text", "text"]
+
+
+# -- guards that nobody enforces -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("state", "said"), [
+    (None, "no plugin that does is installed"), ("broken", "the plugin 'runner' is broken"), ("ready", None)])
+def test_hooks_that_nothing_enforces_are_announced(tmp_path: Path, state: Any, said: str | None) -> None:
+    plugins = PluginSet([])
+    if state:
+        plugins.register("runner", module())
+        runner = plugins.get("runner")
+        assert runner is not None and runner.manifest is not None
+        runner.manifest.kernel.enforces, runner.state = ["hooks"], state
+    layers = [Layer("project", "/s", {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]}}, "/")]
+    made = Harness(Options(cwd=tmp_path), plugins=plugins,
+                   settings=Settings(layers, [], config_dir=tmp_path, project_root=tmp_path, trusted=True))
+    found = [a for a in made.announced if "nothing enforces them" in a]
+    assert (found == []) if said is None else (len(found) == 1 and said in found[0])

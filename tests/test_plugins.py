@@ -393,3 +393,12 @@ def test_a_block_list_that_is_none_blocks_nothing_and_is_announced(value: Any, t
     harness = Harness(Options(cwd=tmp_path))
     assert not [p for p in harness.plugins if p.state == "blocked"]
     assert any("kernel.blocked" in a for a in harness.announced)
+
+
+def test_a_star_stands_for_the_hook_of_every_event(tmp_path: Path) -> None:
+    from kernel.events import EVENTS, snake
+
+    folder = plugin_folder(tmp_path / "all", "all", kernel={"implements": ["register_tools", "*"]})
+    (found,) = find([folder], path=[])
+    assert found.manifest is not None
+    assert found.manifest.kernel.implements == ["register_tools", *map(snake, EVENTS)]
