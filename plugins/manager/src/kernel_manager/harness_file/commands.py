@@ -19,20 +19,21 @@ SUMMARIES = {
 
 
 class HarnessCommand:
-    """One of the commands ``harness init``, ``harness lock`` ..."""
+    """One of the commands ``harness init``, ``harness lock`` ...; without a verb the one that lists them."""
 
-    def __init__(self, verb: str) -> None:
-        self.verb, self.name, self.summary = verb, f"harness {verb}", SUMMARIES[verb]
+    def __init__(self, verb: str = "") -> None:
+        self.verb, self.name = verb, f"harness {verb}".strip()
+        self.summary = SUMMARIES.get(verb, "a harness as a file")
 
     def run(self, args: list[str]) -> int:
         """Exit code 0 where all is well, 1 where something was found or failed, 2 for wrong usage."""
         from kernel_manager.harness_file.app import main
 
-        return main([self.verb, *args])
+        return main([self.verb, *args] if self.verb else args or ["--help"])
 
 
 def register(register: Any) -> None:
-    for verb in SUMMARIES:
+    for verb in ("", *SUMMARIES):
         register(HarnessCommand(verb))
 
 
