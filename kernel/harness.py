@@ -6,6 +6,7 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from kernel import installed
 from kernel.clock import Clock
 from kernel.dispatch import Dispatcher, Outcome
 from kernel.errors import UsageError
@@ -89,7 +90,7 @@ class Harness:
     def _found(self) -> list[Plugin]:
         """All plugins there are; with a locked harness its own, compared with the lock before any of them is used."""
         if self.lock is None:
-            return find(self.options.plugin_dirs)
+            return find(self.options.plugin_dirs, installed=installed.enabled(self.settings))
         if self.lock.stale:
             self.announce(f"{self.lock.harness} has changed since {self.lock.path.name} was made; what runs is what is locked "
                           "(kernel harness sync brings both together)")

@@ -149,3 +149,23 @@ def _named(manifest: Manifest, out: Read, path: Path) -> Read:
     else:
         out.manifest = manifest
     return out
+
+
+_CLAUSE = re.compile(r"^\s*(>=|<=|==|!=|>|<)\s*(\d+(?:\.\d+)*)\s*$")
+
+
+def in_range(version: str, requires: str | None) -> bool:
+    """Whether the version fits a range such as ``>=0.1,<1``. A range that cannot be read fits nothing."""
+    have = [int(n) for n in re.findall(r"\d+", version)[:3]]
+    for clause in (requires or "").split(","):
+        if not clause.strip():
+            continue
+        match = _CLAUSE.match(clause)
+        if not match:
+            return False
+        want = [int(n) for n in match[2].split(".")]
+        width = max(len(have), len(want))
+        a, b = have + [0] * (width - len(have)), want + [0] * (width - len(want))
+        if not {">=": a >= b, "<=": a <= b, "==": a == b, "!=": a != b, ">": a > b, "<": a < b}[match[1]]:
+            return False
+    return True

@@ -1,7 +1,7 @@
 """Find plugins, decide which take part, load their code at first use.
 
-1. *Find*: folders named on the command line, and installed distributions with an entry point in the group
-   ``kernel.plugins``. Only metadata and manifests are read.
+1. *Find*: folders named on the command line, installed distributions with an entry point in the group ``kernel.plugins``,
+   and installed folders that settings switch on (``installed.py``). Only metadata and manifests are read.
 2. *Decide*: blocked ones, broken ones and dependents of either stay out, with a reason.
 3. *Load*: each plugin is represented by a stand-in with one function per hook that its manifest names; the module is
    imported when one of them is first called, and checked against the hookspecs then.
@@ -36,14 +36,15 @@ GROUP = "kernel.plugins"
 BY_NAME = "blocked by name"
 _SECTION = b"[kernel.plugins]"
 
-Source = Literal["distribution", "inline"]
+Source = Literal["distribution", "inline", "installed"]
 
 
 class Plugin(Struct, kw_only=True):
     """One plugin that was found.
 
     ``module`` is the entry point's value (``None``: the folder has no Python part that is installed); ``source`` is
-    ``distribution`` for an installed package and ``inline`` for ``--plugin-dir``. ``state`` is ``ready``, ``blocked`` or
+    ``distribution`` for an installed package, ``inline`` for ``--plugin-dir`` and ``installed`` for a folder that settings
+    switch on, whose id is ``key`` and whose module needs ``path`` on the import path. ``state`` is ``ready``, ``blocked`` or
     ``broken``; ``errors`` say why.
     """
 
@@ -52,6 +53,8 @@ class Plugin(Struct, kw_only=True):
     source: Source
     manifest: manifest.Manifest | None = None
     module: str | None = None
+    path: list[str] = field(default_factory=list)
+    key: str = ""
     distribution: str | None = None
     version: str = ""
     state: Literal["ready", "blocked", "broken"] = "ready"
@@ -63,7 +66,18 @@ class Plugin(Struct, kw_only=True):
     @property
     def id(self) -> str:
         """The public plugin id, ``name@source`` (plugins contract, section 1)."""
-        return f"{self.name}@{'inline' if self.source == 'inline' else 'installed'}"
+        return self.key or f"{self.name}@{'inline' if self.source == 'inline' else 'installed'}"
+
+    @classmethod
+    def at(cls, root: Path, source: Source, *, module: str | None = None, path: Iterable[str] = (), key: str = "",
+           version: str = "") -> Plugin:
+        """The plugin of a folder, as its manifest describes it; ``broken`` where that cannot be read."""
+        name = key.partition("@")[0] or root.name
+        return _describe(cls(name=name, root=root, source=source, module=module, path=list(path), key=key, version=version))
+
+    def load(self) -> Any:
+        """Import its module now. :raises LoadError: it cannot be imported or its hooks do not fit."""
+        return load(self)
 
     def leave(self, state: Literal["blocked", "broken"], reason: str) -> None:
         self.state = state
@@ -71,25 +85,34 @@ class Plugin(Struct, kw_only=True):
 
 
 # -- find ------------------------------------------------------------------------------------------------------------
-def find(folders: Iterable[Path] = (), path: Iterable[str] | None = None) -> list[Plugin]:
+def find(folders: Iterable[Path] = (), path: Iterable[str] | None = None, installed: Iterable[Plugin] = ()) -> list[Plugin]:
     """All plugins, sorted by name. A folder given explicitly hides an installed plugin of the same name.
 
     :param path: import path to scan, ``sys.path`` by default.
+    :param installed: what settings switch on; a distribution of the same name hides it, and it says so.
     """
     found: dict[str, Plugin] = {}
+    installed = list(installed)
+    theirs = {place for plugin in installed for place in plugin.path}  # on sys.path once one of them was loaded
     for folder in folders:
-        plugin = _describe(Plugin(name=folder.name, root=folder.resolve(), source="inline"))
+        plugin = Plugin.at(folder.resolve(), "inline")
         if plugin.name in found:
             plugin.leave("broken", f"{folder}: another folder already gives the plugin {plugin.name!r}")
             found[f"{plugin.name} ({folder})"] = plugin
         else:
             found[plugin.name] = plugin
-    for plugin in _distributions(sys.path if path is None else path):
+    for plugin in _distributions(p for p in (sys.path if path is None else path) if p not in theirs):
         other = found.setdefault(plugin.name, plugin)
         if other is not plugin and other.source == "distribution":
             plugin.leave("broken", f"the distribution {other.distribution} already gives the plugin {plugin.name!r}; "
                                    f"uninstall it or {plugin.distribution}")
             found[f"{plugin.name} ({plugin.distribution})"] = plugin
+    for plugin in installed:
+        other = found.setdefault(plugin.name, plugin)
+        if other is not plugin and other.source != "inline":
+            plugin.leave("broken", f"{other.distribution or other.id} already gives the plugin {plugin.name!r}; "
+                                   f"kernel plugins disable {plugin.id}")
+            found[f"{plugin.name} ({plugin.id})"] = plugin
     return sorted(found.values(), key=lambda p: p.name)
 
 
@@ -161,7 +184,7 @@ def decide(plugins: list[Plugin], blocked: Iterable[str]) -> None:
     for plugin in plugins:
         if plugin.name in names:
             plugin.leave("blocked", BY_NAME)
-        elif plugin.manifest and not _in_range(__version__, plugin.manifest.kernel.requires):
+        elif plugin.manifest and not manifest.in_range(__version__, plugin.manifest.kernel.requires):
             plugin.leave("broken", f"needs kernel {plugin.manifest.kernel.requires}, this is {__version__}")
     _leave_dependents(plugins)
 
@@ -177,26 +200,6 @@ def _leave_dependents(plugins: list[Plugin]) -> None:
                 plugin.leave("blocked", f"needs the plugin {missing[0]!r}, which is not available")
                 ready.discard(plugin.name)
                 changed = True
-
-
-_CLAUSE = re.compile(r"^\s*(>=|<=|==|!=|>|<)\s*(\d+(?:\.\d+)*)\s*$")
-
-
-def _in_range(version: str, requires: str | None) -> bool:
-    """Whether the version fits a range such as ``>=0.1,<1``. A range that cannot be read fits nothing."""
-    have = [int(n) for n in re.findall(r"\d+", version)[:3]]
-    for clause in (requires or "").split(","):
-        if not clause.strip():
-            continue
-        match = _CLAUSE.match(clause)
-        if not match:
-            return False
-        want = [int(n) for n in match[2].split(".")]
-        width = max(len(have), len(want))
-        a, b = have + [0] * (width - len(have)), want + [0] * (width - len(want))
-        if not {">=": a >= b, "<=": a <= b, "==": a == b, "!=": a != b, ">": a > b, "<": a < b}[match[1]]:
-            return False
-    return True
 
 
 # -- load --------------------------------------------------------------------------------------------------------------
@@ -220,7 +223,7 @@ class PluginSet:
         for plugin in reversed(plugins):
             if plugin.state == "ready" and plugin.module and plugin.manifest:
                 self._stand_in(plugin)
-            elif plugin.state == "broken" and plugin.source == "distribution" and plugin.manifest:
+            elif plugin.state == "broken" and plugin.source != "inline" and plugin.manifest and plugin.module:
                 self._refusing(plugin)
             elif plugin.state == "ready" and plugin.manifest and plugin.manifest.kernel.implements and not plugin.module:
                 plugin.warnings.append("its Python part is not installed, so its hooks do not run "
@@ -343,6 +346,8 @@ def load(plugin: Plugin) -> Any:
         if plugin.failure is None:
             try:
                 assert plugin.module is not None
+                # behind what is there already: no plugin replaces a module of the environment
+                sys.path.extend(place for place in plugin.path if place not in sys.path)
                 module = import_module(plugin.module)
                 _check(plugin, module, implements=plugin.manifest.kernel.implements if plugin.manifest else [])
                 plugin.loaded = module

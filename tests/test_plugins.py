@@ -14,8 +14,9 @@ from kernel import __version__
 from kernel.errors import DuplicateError, LoadError
 from kernel.harness import Harness
 from kernel.hookspecs import hookimpl
+from kernel.manifest import in_range
 from kernel.options import Options
-from kernel.plugins import Plugin, PluginSet, _in_range, decide, find, load
+from kernel.plugins import Plugin, PluginSet, decide, find, load
 from kernel.registry import Registry
 from kernel.testing import Kit, call, module, plugin_folder, text
 
@@ -169,7 +170,7 @@ def test_a_dependency_that_is_missing_or_circular() -> None:
     (">=0.2", False), ("<0.1", False), ("!=0.1.0", False), (">0.1.0", False), ("<=0.1.0", True), (">=9", False), ("~=0.1", False),
     ("^0.1", False), ("nonsense", False), (">=0.1,nonsense", False), (">=0.0.9.5", True)])
 def test_the_kernel_range(requires: str | None, fits: bool) -> None:
-    assert _in_range("0.1.0", requires) == fits
+    assert in_range("0.1.0", requires) == fits
     plugin = described("x", requires=requires)
     decide([plugin], [])
     if __version__ == "0.1.0":
@@ -178,7 +179,7 @@ def test_the_kernel_range(requires: str | None, fits: bool) -> None:
 
 
 def test_versions_are_compared_as_numbers() -> None:
-    assert _in_range("0.10.0", ">=0.9") and not _in_range("0.9.0", ">=0.10")
+    assert in_range("0.10.0", ">=0.9") and not in_range("0.9.0", ">=0.10")
 
 
 # -- load -------------------------------------------------------------------------------------------------------------------

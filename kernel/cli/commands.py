@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from kernel.frontend import Command
+from kernel.installed import here
 from kernel.plugins import PluginSet, decide, find
 from kernel.registry import Registry
 
 
 def plugin_command(name: str) -> Command | None:
     """The command of that name; only the plugin that provides it is loaded. ``None``: nobody provides it."""
-    found = find()
+    found = find(installed=here())
     if not any(p.manifest and name in p.manifest.kernel.provides.get("commands", ()) for p in found):
         return None
     decide(found, _blocked())
@@ -38,4 +39,4 @@ def _blocked() -> list[str]:
 
 def summaries() -> dict[str, str]:
     """Name -> plugin of every command that a plugin provides."""
-    return {name: p.name for p in find() if p.manifest for name in p.manifest.kernel.provides.get("commands", ())}
+    return {name: p.name for p in find(installed=here()) if p.manifest for name in p.manifest.kernel.provides.get("commands", ())}
