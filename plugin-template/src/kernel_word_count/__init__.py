@@ -1,1 +1,1 @@
-"""Count words; keep secrets out of files."""
+"""A tool that counts the words of a text file."""

@@ -20,7 +20,7 @@ _KINDS = "; ".join(f"{name}: {kind.summary}" for name, kind in KINDS.items())
 
 @app.command()
 def new(
-    name: Annotated[str, typer.Argument(help="the plugin's name, for example word-count")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="the plugin's name, for example word-count")],
     kind: Annotated[str, typer.Option(help=_KINDS)] = "tool",
     folder: Annotated[Path, typer.Option("--dir", help="the folder to make it in")] = Path("."),
     author: Annotated[str | None, typer.Option(help="who writes it; git's user.name by default")] = None,

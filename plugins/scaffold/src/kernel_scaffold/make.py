@@ -11,8 +11,7 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
-
-from msgspec import Struct, field
+from typing import NamedTuple
 
 from kernel import Plugin, UsageError
 from kernel_scaffold.kinds import KINDS
@@ -24,7 +23,7 @@ DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("co
 LONGEST_AUTHOR = 200
 
 
-class Made(Struct):
+class Made(NamedTuple):
     """What was made. ``notes`` are for the person: what to know before the next step."""
 
     name: str
@@ -33,7 +32,7 @@ class Made(Struct):
     package: str
     distribution: str
     files: list[str]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
 
 
 def make(name: str, kind: str, folder: Path, author: str | None = None) -> Made:
