@@ -71,6 +71,8 @@ def lock(file: File = HARNESS, find_links: Links = None, no_index: NoIndex = Fal
             how.say(f"{error.context}: {error.message}; it is written anew")
     with tempfile.TemporaryDirectory(prefix="kernel-harness-") as work:
         made = locking.make(parsed, how, previous, Path(work))
+        if not check:
+            syncing.keep(made, syncing.home(parsed.path), how)
     before = path.read_bytes() if path.exists() else b""
     changed = before != lockfile.dumps(made.lock)
     if changed and not check:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -20,6 +20,7 @@ from kernel_manager.harness_file.model import Parsed, Wanted
 from kernel_manager.harness_file.resolve import build
 from kernel_manager.harness_file.tools import Ways
 from kernel_manager.harness_file.wheels import GROUP, Facts
+from kernel_manager.sources import Source
 
 _BAD_NAME = re.compile(r"[/\\:@\s\x00-\x1f]|\.\.|^-|^$|^\.$")
 
@@ -53,42 +54,88 @@ def _bring(parsed: Parsed, wanted: Wanted, ways: Ways, work: Path) -> Brought:
     return from_source(parsed, wanted, ways, work)
 
 
-def from_source(parsed: Parsed, wanted: Wanted, ways: Ways, work: Path, pin: str | None = None) -> Brought:
-    """A git repository, a marketplace entry, or another source that ``kernel plugins install`` takes.
+def from_source(parsed: Parsed, wanted: Wanted, ways: Ways, work: Path) -> Brought:
+    """A git repository, a marketplace entry, or another source that ``kernel plugins install`` takes."""
+    from kernel_manager import sources
 
-    :param pin: the commit, where it is known already.
-    """
-    from kernel_manager import fetch, sources
-    from kernel_manager.sources import Source
-
-    kind = "git" if wanted.git is not None else "entry" if wanted.entry is not None else "source"
-    spec = spec_of(wanted)
     if wanted.git is not None:
-        source = sources.git(wanted.git, ref=None if pin else wanted.ref, sha=pin, subdir=wanted.folder)
-    else:
-        source = sources.parse(spec, parsed.base)
+        pin, where = f"@{wanted.ref}" if wanted.ref else "", f"#{wanted.folder}" if wanted.folder else ""
+        source = sources.git(wanted.git, ref=wanted.ref, subdir=wanted.folder)
+        return fetched(source, "git", f"{wanted.git}{pin}{where}", ways, work)
+    if wanted.entry is not None:
+        return _entry(parsed, wanted.entry, ways, work)
+    source = sources.parse(str(wanted.source), parsed.base)
     if source.kind == "python" and source.requirement:
         return Brought(source=From(kind="index"), requirement=source.requirement)
     if source.kind in ("folder", "python"):
-        return from_folder(Path(str(source.path)), From(kind="folder", spec=spec), ways, work)
+        return from_folder(Path(str(source.path)), From(kind="folder", spec=wanted.source), ways, work)
+    return fetched(source, "source", str(wanted.source), ways, work)
+
+
+def fetched(source: Source, kind: str, spec: str, ways: Ways, work: Path, within: Path | None = None) -> Brought:
+    """Fetch a source; the lock gets what fetches just the same again.
+
+    :param within: the marketplace folder that the source is relative to.
+    """
+    from kernel_manager.fetch import Options, fetch
+
     if source.kind == "catalogue":
-        source = _entry(source, spec)
+        raise ManagerError("bad-spec", "is the name of a marketplace entry", context=f"source {spec}",
+                           hint="write entry: name@marketplace, or requirement: NAME for a Python distribution")
     ways.say(f"fetching {spec}")
-    got = fetch.fetch(source, Path(tempfile.mkdtemp(prefix="source-", dir=work)) / "got")
-    found: Source = got.source
-    pinned = got.commit or found.sha or found.version or got.sha256
-    return from_folder(got.root, From(kind=kind, spec=spec, pin=pinned), ways, work)
+    got = fetch(source, Path(tempfile.mkdtemp(prefix="source-", dir=work)) / "got", Options(within=within))
+    return from_folder(got.root, From(kind=kind, spec=spec, pin=_pin(got.source, got.commit)), ways, work)
 
 
-def spec_of(wanted: Wanted) -> str:
-    """How a source stands in the lock."""
-    pin = f"@{wanted.ref}" if wanted.ref else ""
-    where = f"#{wanted.folder}" if wanted.folder else ""
-    return f"{wanted.git}{pin}{where}" if wanted.git else wanted.entry or wanted.source or wanted.path or ""
+def from_pin(source: From, base: Path, ways: Ways, work: Path) -> Brought:
+    """What a lock names, fetched again."""
+    from kernel_manager import sources
+
+    if source.kind == "folder":
+        return from_folder((base / Path(str(source.spec)).expanduser()).absolute(), source, ways, work)
+    found = sources.parse(str(source.pin), base)
+    if found.kind == "folder":
+        return from_folder(Path(str(found.path)), source, ways, work)
+    return fetched(found, source.kind, str(source.spec), ways, work)
 
 
-def _entry(source: Any, spec: str) -> Any:
-    raise ManagerError("unknown-entry", f"the marketplace entry {spec!r} is not known here")
+def _pin(source: Source, commit: str | None) -> str:
+    if source.kind == "git":
+        return f"git+{source.url}@{commit or source.sha}" + (f"#{source.subdir}" if source.subdir else "")
+    if source.kind == "archive" and source.url:
+        return f"{source.url}#sha256={source.sha256}"
+    return str(source)
+
+
+def _entry(parsed: Parsed, entry: str, ways: Ways, work: Path) -> Brought:
+    """A marketplace entry. The lock names where the plugin itself lies, so the marketplace is asked when locking only."""
+    from kernel_manager import catalogue, gits, sources
+
+    name, _, market = entry.rpartition("@")
+    place = sources.parse(parsed.file.marketplaces[market], parsed.base)
+    commit = None
+    if place.kind == "git":
+        ways.say(f"fetching the marketplace {market}")
+        root = Path(tempfile.mkdtemp(prefix="market-", dir=work)) / "got"
+        commit = gits.fetch(place, root)
+        root = root / place.subdir if place.subdir else root
+    elif place.kind == "folder":
+        root = Path(str(place.path))
+    else:
+        raise ManagerError("bad-spec", "must be a folder or a git repository", context=f"marketplace {market}")
+    found = catalogue.read(root, owner=None)
+    source = found.source(found.entry(name))
+    if source.kind != "folder":
+        return fetched(source, "entry", entry, ways, work)
+    folder = sources.inside(source.path, entry) if source.path != "." else ""
+    if commit is None:
+        pin = "./" + os.path.relpath(root / folder, parsed.base).replace(os.sep, "/")
+    else:
+        below = "/".join(p for p in (place.subdir, folder) if p)
+        pin = f"git+{place.url}@{commit}" + (f"#{below}" if below else "")
+    brought = fetched(source, "entry", entry, ways, work, within=found.root)
+    brought.source.pin = pin
+    return brought
 
 
 def from_folder(folder: Path, source: From, ways: Ways, work: Path) -> Brought:

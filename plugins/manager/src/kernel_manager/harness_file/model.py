@@ -42,6 +42,8 @@ class HarnessFile(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_onl
     description: Annotated[str | None, Meta(description="what it is for")] = None
     plugins: Annotated[list[Name | Wanted], Meta(description="the plugins; a text is a requirement, ./folder, or "
                                                              "name@marketplace")] = field(default_factory=list)
+    marketplaces: Annotated[dict[Name, Name], Meta(description="name of a marketplace -> where it is: ./folder, owner/repo, "
+                                                               "git+URL")] = field(default_factory=dict)
     settings: Annotated[dict[str, Any], Meta(description="settings of every run, below --settings and above the files of "
                                                          "project and user")] = field(default_factory=dict)
     order: Annotated[list[Name], Meta(description="plugins whose hooks come first, in this order; the others follow by "
@@ -115,6 +117,10 @@ def _check(parsed: Parsed, where: str, wanted: Wanted) -> None:
             raise parsed.refuse(f"{where}.{extra}", "goes with git only")
     if wanted.requirement is not None:
         requirement(parsed, where, wanted.requirement)
+    market = wanted.entry.rpartition("@")[2] if wanted.entry else None
+    if market is not None and market not in parsed.file.marketplaces:
+        raise parsed.refuse(where, f"{wanted.entry!r} is no entry of a marketplace of this file",
+                            f"write name@marketplace, and add marketplaces: {{{market}: owner/repo}}")
 
 
 def requirement(parsed: Parsed, where: str, text: str) -> Any:

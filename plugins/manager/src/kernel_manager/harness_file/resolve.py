@@ -62,7 +62,8 @@ def running_kernel() -> Facts:
     except PackageNotFoundError:
         raise ManagerError("no-kernel", f"the distribution {KERNEL} is not installed, so what it needs is not known",
                            hint="pip install kernel-harness") from None
-    return Facts(path=Path(), name=KERNEL, version=__version__, requires=found.requires or [], pure=True)
+    requires = [text for text in found.requires or [] if canonical(requirement(text).name) != "editables"]  # of the checkout
+    return Facts(path=Path(), name=KERNEL, version=__version__, requires=requires, pure=True)
 
 
 # -- without a choice ---------------------------------------------------------------------------------------------------

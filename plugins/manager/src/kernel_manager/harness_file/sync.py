@@ -19,9 +19,9 @@ from msgspec import Struct
 from kernel_manager import tree
 from kernel_manager.errors import ManagerError
 from kernel_manager.harness_file import folders, lockfile, locking, verify, wheels
-from kernel_manager.harness_file.lockfile import Distribution, Lock, Locked
+from kernel_manager.harness_file.lockfile import Lock
 from kernel_manager.harness_file.locking import Made
-from kernel_manager.harness_file.model import Parsed, spelled
+from kernel_manager.harness_file.model import Parsed
 from kernel_manager.harness_file.resolve import fetch
 from kernel_manager.harness_file.tools import Ways
 
@@ -100,7 +100,7 @@ def _sync(parsed: Parsed, ways: Ways, frozen: bool, place: Path, work: Path) -> 
         ways.say(f"putting {len(made.lock.plugins)} plugins in place")
         _put(made, folder, work)
     locked = write_lock(parsed, made.lock)
-    _prune(place, {folder.name, lockfile.set_id(lockfile.dumps(previous)) if previous else ""})
+    _prune(place, {folder.name, lockfile.set_id(lockfile.dumps(previous)) if previous else ""}, made.lock)
     return Synced(lock=made.lock, folder=folder, changed=changed, locked=locked, notes=made.notes)
 
 
@@ -125,69 +125,70 @@ def _check_platform(lock: Lock) -> None:
 # -- the bytes ----------------------------------------------------------------------------------------------------------
 def _as_locked(lock: Lock, parsed: Parsed, ways: Ways, place: Path, frozen: bool, work: Path) -> Made | None:
     """The bytes of a lock that fits its harness file. ``None``: a folder of the harness has changed, so it is locked anew."""
-    sources = [d.source for d in lock.distributions.values()] + [p.source for p in lock.plugins.values() if p.source]
-    local = any(source.kind == "folder" for source in sources)
-    if not local and _is_whole(lock, place / "sets" / lockfile.set_id(lockfile.dumps(lock))):
-        return Made(lock=lock, archives={}, folders={})
+    have = Made(lock=lock, archives={}, folders={})
     try:
-        return Made(lock=lock, archives=_archives(lock, parsed, ways, work), folders=_folders(lock, parsed, ways, work))
+        _bring(have, parsed, ways, work, local=True)
     except ManagerError as error:
         if error.type == "changed-folder" and not frozen:
             return None
         raise
+    if not _is_whole(lock, place / "sets" / lockfile.set_id(lockfile.dumps(lock))):
+        _bring(have, parsed, ways, work, local=False)
+        _archives(have, [place / "wheels", *ways.find_links], ways, work)
+    return have
 
 
-def _archives(lock: Lock, parsed: Parsed, ways: Ways, work: Path) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+def _bring(have: Made, parsed: Parsed, ways: Ways, work: Path, *, local: bool) -> None:
+    """What is no archive of an index: folders of the harness (``local``), or repositories and the like at their pins."""
+    for name, item in have.lock.distributions.items():
+        if item.source.kind != "index" and local == (item.source.kind == "folder"):
+            wheel = folders.from_pin(item.source, parsed.base, ways, work).wheel
+            found = wheels.digests(wheel.path) if wheel is not None and wheel.name == name else {}
+            _compare(f"distribution {name}", found, item.files, "changed-folder" if local else "pin-mismatch")
+            assert wheel is not None
+            have.archives[name] = wheel.path
+    for name, plugin in have.lock.plugins.items():
+        if plugin.files is not None and plugin.source is not None and local == (plugin.source.kind == "folder"):
+            folder = folders.from_pin(plugin.source, parsed.base, ways, work).folder
+            _compare(f"plugin {name}", locking.folder_digests(folder) if folder else {}, plugin.files,
+                     "changed-folder" if local else "pin-mismatch")
+            assert folder is not None
+            have.folders[name] = folder
+
+
+def _archives(have: Made, places: list[Path], ways: Ways, work: Path) -> None:
+    """Archives of an index: from a folder that holds the very file, else fetched by digest."""
     missing: dict[str, str] = {}
-    for name, item in lock.distributions.items():
-        here = next((f for folder in ways.find_links if item.archive and (f := folder / item.archive).is_file()
-                     and wheels.sha256(f) == item.sha256), None)
-        if here is not None and here.suffix == ".whl":
-            found[name] = here
-        elif item.archive is None:
-            found[name] = _rebuilt(name, item, parsed, ways, work)
-        else:
-            missing[name] = f"{name}=={item.version} --hash=sha256:{item.sha256}"
+    for name, item in have.lock.distributions.items():
+        if item.source.kind == "index" and item.archive is not None:
+            here = next((f for p in places if (f := p / item.archive).is_file() and wheels.sha256(f) == item.sha256), None)
+            if here is not None and here.suffix == ".whl":
+                have.archives[name] = here
+            else:
+                missing[name] = f"{name}=={item.version} --hash=sha256:{item.sha256}"
     for archive in fetch(missing, ways, work):
-        found[archive.facts.name] = archive.facts.path
-    for name, path in found.items():
-        if wheels.digests(path) != lock.distributions[name].files:
-            kind = "changed-folder" if lock.distributions[name].source.kind == "folder" else "pin-mismatch"
-            raise ManagerError(kind, f"{_which(wheels.digests(path), lock.distributions[name].files)} is not as it was locked",
-                               context=f"distribution {name} {lock.distributions[name].version}",
-                               hint="kernel harness lock takes it as it is now")
-    return found
+        have.archives[archive.facts.name] = archive.facts.path
+    for name, item in have.lock.distributions.items():
+        if item.source.kind == "index":
+            _compare(f"distribution {name} {item.version}", wheels.digests(have.archives[name]), item.files, "pin-mismatch")
 
 
-def _rebuilt(name: str, item: Distribution, parsed: Parsed, ways: Ways, work: Path) -> Path:
-    brought = _brought(item, parsed, ways, work)
-    if brought.wheel is None or brought.wheel.name != name:
-        raise ManagerError("changed-folder", f"does not build {name} any more", context=str(item.source.spec))
-    return brought.wheel.path
+def _compare(owner: str, have: dict[str, str], locked: dict[str, str], kind: str) -> None:
+    if have != locked:
+        raise ManagerError(kind, f"{_which(have, locked)} is not as it was locked", context=owner,
+                           hint="kernel harness lock takes it as it is now")
 
 
-def _folders(lock: Lock, parsed: Parsed, ways: Ways, work: Path) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for name, item in lock.plugins.items():
-        if item.files is None:
-            continue
-        folder = _brought(item, parsed, ways, work).folder
-        have = locking.folder_digests(folder) if folder else {}
-        if folder is None or have != item.files:
-            raise ManagerError("changed-folder", f"{_which(have, item.files)} is not as it was locked", context=f"plugin {name}",
-                               hint="kernel harness lock takes it as it is now")
-        found[name] = folder
-    return found
-
-
-def _brought(item: Distribution | Locked, parsed: Parsed, ways: Ways, work: Path) -> folders.Brought:
-    source = item.source
-    assert source is not None
-    if source.kind == "folder":
-        return folders.from_folder((parsed.base / Path(str(source.spec)).expanduser()).absolute(), source, ways, work)
-    wanted = next((w for w, _ in parsed.wanted if folders.spec_of(w) == source.spec), spelled(str(source.spec)))
-    return folders.from_source(parsed, wanted, ways, work, pin=source.pin)
+def keep(made: Made, place: Path, ways: Ways) -> None:
+    """Keep what locking downloaded, so that a sync needs no network. A disk that is full does not matter here."""
+    known = {folder.resolve() for folder in ways.find_links}
+    for name, path in made.archives.items():
+        item = made.lock.distributions[name]
+        if item.archive == path.name and path.parent.resolve() not in known:
+            with suppress(OSError):
+                _prepare(place)
+                (place / "wheels").mkdir(exist_ok=True)
+                shutil.move(path, place / "wheels" / path.name)
 
 
 def _which(have: dict[str, str], locked: dict[str, str]) -> str:
@@ -217,19 +218,21 @@ def _is_whole(lock: Lock, folder: Path) -> bool:
     return folder.is_dir() and not verify.problems(lock, folder)
 
 
-def _prune(place: Path, keep: set[str]) -> None:
-    """Remove sets that neither this lock nor the one before it names, and what interrupted runs left behind."""
+def _prune(place: Path, keep: set[str], lock: Lock) -> None:
+    """Remove sets that neither this lock nor the one before it names, and archives that it does not name."""
     for path in (place / "sets").iterdir():
         if path.name not in keep:
             shutil.rmtree(path, ignore_errors=True)
+    archives = {d.archive for d in lock.distributions.values()}
+    for path in (place / "wheels").glob("*"):
+        if path.name not in archives:
+            path.unlink(missing_ok=True)
 
 
 @contextmanager
 def _alone(place: Path) -> Iterator[None]:
     """One sync at a time; scratch folders of runs that were killed are removed."""
-    place.mkdir(parents=True, exist_ok=True)
-    if not (place / ".gitignore").exists():
-        (place / ".gitignore").write_text("*\n")
+    _prepare(place)
     with open(place / ".busy", "w") as file:
         try:
             import fcntl
@@ -241,3 +244,9 @@ def _alone(place: Path) -> Iterator[None]:
             shutil.rmtree(left, ignore_errors=True)
         yield
 
+
+
+def _prepare(place: Path) -> None:
+    place.mkdir(parents=True, exist_ok=True)
+    if not (place / ".gitignore").exists():
+        (place / ".gitignore").write_text("*\n")
