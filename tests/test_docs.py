@@ -24,7 +24,7 @@ def generator() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["hooks.md", "cli.md"])
+@pytest.mark.parametrize("name", ["hooks.md", "cli.md", "architecture.md"])
 def test_generated_pages_are_current(name: str) -> None:
     assert (ROOT / "docs" / name).read_text("utf-8") == generator().PAGES[name](), "run: python docs/generate.py"
 

@@ -67,6 +67,22 @@ def test_no_import_cycle_in_the_kernel_not_even_a_lazy_one() -> None:
         walk(module, ())
 
 
+def test_the_drawing_shows_what_is_there() -> None:
+    """Every part of docs/architecture.md exists, every part that exists is drawn, and the arrows that must not be are not."""
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    house = page[page.index("```"):].split("```")[1]
+    floors, rooms = house.split("hooks (pluggy)")
+    chained = {part for line in floors.splitlines() for chain in re.findall(r"(?:[a-z]+ ─ )+[a-z]+", line)
+               for part in chain.split(" ─ ")}
+    modules = {m.split(".")[1] for m in kernel_modules() if "." in m}
+    unseen = {"clock", "errors", "schema", "stream", "testing", "__main__", "output", "cli"}  # on every floor, or beside it
+    assert chained - modules == set() and modules - chained == unseen
+    assert set(re.findall(r"[a-z]+(?:-[a-z]+)*", rooms)) == {p.name for p in PLUGINS}
+    graph = {m.removeprefix("kernel."): {o.removeprefix("kernel.") for o in others} for m, others in kernel_modules().items()}
+    never = re.findall(r"`([a-z]+) -> ([a-z]+)`", page[page.index("\nNever:"):].split("\n\n")[0])
+    assert len(never) == 10 and not [(a, b) for a, b in never if any(o.split(".")[0] == b for o in graph[a])]
+
+
 @pytest.mark.parametrize("path", sorted(KERNEL.rglob("*.py")), ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_the_kernel_imports_no_plugin(path: Path) -> None:
     packages = {f"kernel_{p.name.replace('-', '_')}" for p in PLUGINS}
