@@ -49,6 +49,7 @@ class Description(Struct, kw_only=True):
     kernel_dependencies: list[str] = field(default_factory=list)
     requires_kernel: str | None = None
     default_enabled: bool = True
+    user_config: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
@@ -91,7 +92,8 @@ def describe(root: Path, *, base: Path | None = None, entry: dict[str, Any] | No
         capabilities=capabilities if isinstance(capabilities, dict) else {},
         kernel_dependencies=_texts(part.get("dependencies")),
         requires_kernel=part.get("requires") if isinstance(part.get("requires"), str) else None,
-        dependencies=manifest.dependencies, default_enabled=manifest.default_enabled)
+        dependencies=manifest.dependencies, default_enabled=manifest.default_enabled,
+        user_config=manifest.user_config or {})
     found.tools = found.provides.get("tools", [])
     _components(found, root, data)
     if implements and code is None:
@@ -125,6 +127,15 @@ def read_json(path: Path) -> Any:
         raise ManagerError("bad-manifest", f"is not valid JSON: {error.msg} in line {error.lineno}", context=path.name) from None
     except (UnicodeDecodeError, RecursionError, OSError, ValueError) as error:
         raise ManagerError("bad-manifest", f"cannot be read: {type(error).__name__}", context=path.name) from None
+
+
+def merged_manifest(root: Path, entry: dict[str, Any]) -> dict[str, Any]:
+    """The manifest of a plugin folder with what its marketplace entry adds.
+
+    :raises ManagerError: ``bad-manifest``, ``strict-conflict``.
+    """
+    data = _manifest_of(root)
+    return _with_entry(data if data is not None else {"name": entry.get("name")}, entry, data is not None)
 
 
 def _with_entry(data: dict[str, Any], entry: dict[str, Any] | None, present: bool) -> dict[str, Any]:

@@ -16,6 +16,7 @@ typed                                    kind       notes
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any, Literal
@@ -115,7 +116,7 @@ def parse(spec: str, base: Path) -> Source:
 
 def _local(spec: str, base: Path) -> Source:
     path = Path(spec.removeprefix("file://")).expanduser()
-    path = path if path.is_absolute() else base / path
+    path = Path(os.path.abspath(path if path.is_absolute() else base / path))
     lower = path.name.lower()
     if lower.endswith(".whl"):
         return Source(kind="python", path=str(path))
@@ -164,7 +165,7 @@ def _git(spec: str, base: Path) -> Source:
         ref, _, subdir = fragment.partition(":")
     if url.startswith(("./", "../", "/", "~")):
         path = Path(url).expanduser()
-        url = "file://" + str(path if path.is_absolute() else (base / path))
+        url = "file://" + os.path.abspath(path if path.is_absolute() else base / path)
     return git(url, ref=ref, subdir=subdir or None, spec=spec)
 
 
