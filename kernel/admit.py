@@ -5,18 +5,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from kernel import events as e
 from kernel.errors import KernelError
 from kernel.extension import Expansion, each
-from kernel.merge import Merged
+from kernel.merge import Merged, Text
 from kernel.messages import INTERRUPTED, Block, blocks_of, reminder, text_block, text_of
 from kernel.outcome import Leave
 from kernel.record import close_calls
 from kernel.transcript import Entry
 
 if TYPE_CHECKING:
+    from kernel.extension import SlashCommand
     from kernel.session import Session
 
 
@@ -38,10 +40,10 @@ async def admit(session: Session, prompt: str | list[Block], uuid: str | None) -
     extra: dict[str, object] = {"promptId": session.prompt_id}
     if expanded is not None:
         expansion, more = expanded
-        contexts += [(t.text, "UserPromptExpansion") for t in more.contexts]
+        contexts += [(t.text, "UserPromptExpansion") for t in more]
         blocks = [*expansion.blocks, *(b for b in blocks if b.get("type") != "text")]
         extra |= expansion.extra
-    before, session.pending = session.pending, []
+    before = session.take_pending()
     after = [reminder(f"{hook} hook additional context: {session.cap(text)}") for text, hook in contexts]
     session.history.append("user", [*before, *blocks, *after])
     content = prompt if expanded is None else blocks
@@ -51,7 +53,7 @@ async def admit(session: Session, prompt: str | list[Block], uuid: str | None) -
     session.transcript.set("last-prompt", typed[:200])
 
 
-async def _expanded(session: Session, typed: str) -> tuple[Expansion, Merged] | None:
+async def _expanded(session: Session, typed: str) -> tuple[Expansion, list[Text]] | None:
     """What a typed command becomes; ``None`` where none was typed.
 
     :raises Leave: the command did its work itself, cannot be done, or a hook refused it.
@@ -59,23 +61,53 @@ async def _expanded(session: Session, typed: str) -> tuple[Expansion, Merged] | 
     await each(session, "before_prompt")
     if not typed.startswith("/"):
         return None
-    name, _, args = typed[1:].partition(" ") if "\n" not in typed.split(" ", 1)[0] else typed[1:].partition("\n")
-    command = session.commands.get(name)
-    if command is None:
+    commands, args = _commands(session, typed)
+    whole: list[Expansion] = []
+    contexts: list[Text] = []
+    for command in commands:
+        if command.kind:
+            merged = await session.fire(session.make(
+                e.UserPromptExpansion, expansion_type=command.kind, command_name=command.name, command_args=args,
+                command_source=command.source, prompt=typed))
+            _refused(session, merged, "UserPromptExpansion", "The command was blocked by a hook.")
+            contexts += merged.contexts
+        try:
+            expansion = await command.expand(session, args)
+        except KernelError as error:
+            raise Leave("completed", text=f"/{command.name}: {error}", is_error=True) from None
+        if not expansion.blocks:
+            raise Leave("completed", text=expansion.text)
+        whole.append(expansion)
+    if not whole:
         return None
-    merged = Merged()
-    if command.kind:
-        merged = await session.fire(session.make(
-            e.UserPromptExpansion, expansion_type=command.kind, command_name=name, command_args=args,
-            command_source=command.source, prompt=typed))
-        _refused(session, merged, "UserPromptExpansion", "The command was blocked by a hook.")
-    try:
-        expansion = await command.expand(session, args)
-    except KernelError as error:
-        raise Leave("completed", text=f"/{name}: {error}", is_error=True) from None
-    if not expansion.blocks:
-        raise Leave("completed", text=expansion.text)
-    return expansion, merged
+    extra = {key: value for expansion in reversed(whole) for key, value in expansion.extra.items()}
+    return Expansion(blocks=[b for expansion in whole for b in expansion.blocks], extra=extra), contexts
+
+
+MOST_STACKED = 6
+
+
+def _commands(session: Session, typed: str) -> tuple[list[SlashCommand], str]:
+    """The commands at the start of a prompt, and the text behind them as it was typed. None: it is an ordinary prompt.
+
+    Commands that stack may stand in a row; a word that is no such command belongs to the text.
+    """
+    found: list[SlashCommand] = []
+    text = typed
+    while text.startswith("/") and len(found) < MOST_STACKED:
+        match = _WORD.match(text)
+        command = session.commands.get(match[1]) if match else None
+        if match is None or command is None or (found and not getattr(command, "stacks", False)):
+            break
+        found.append(command)
+        text = text[match.end():]
+        if not getattr(command, "stacks", False) or not text.lstrip().startswith("/"):
+            break
+        text = text.lstrip()
+    return found, text
+
+
+_WORD = re.compile(r"/(\S+)(?:[ \n]|\Z)")
 
 
 def _refused(session: Session, merged: Merged, hook: str, otherwise: str) -> None:

@@ -1,4 +1,7 @@
-"""Who runs a task in a context of its own, for whoever asks: the Agent tool, a skill with ``context: fork`` (subagents contract)."""
+"""Who runs a task in a context of its own, for whoever asks: the Agent tool, a skill with ``context: fork``.
+
+(subagents contract)
+"""
 
 from __future__ import annotations
 

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from kernel import events as e
 from kernel.admit import admit
 from kernel.batch import run_batch
-from kernel.calls import copied
 from kernel.errors import ModelError
 from kernel.extension import each
 from kernel.messages import Block, reminder, text_block, text_of
 from kernel.models import Response, Usage
-from kernel.outcome import Leave, Turn, api_error, internal_failure, interrupted, make_result
+from kernel.outcome import Leave, Turn, ending, interrupted, make_result
 from kernel.output import ResultMessage
 from kernel.record import close_calls, mark_interrupt, take
 from kernel.request import is_too_long, respond
@@ -43,29 +41,28 @@ async def run(session: Session, prompt: str | list[Block] | None, *, uuid: str |
     turn = Turn(session)
     session.spending.turn = Usage()
     session.denials = []
-    try:
-        await session.start()
-        session.prompt_id = session.clock.new_id()
-        session.say_init()
-        if session.deferred:
-            await _take_up(session, turn, wait=prompt is None)
-        if prompt is not None:
-            await admit(session, prompt, uuid)
-        await _turns(session, turn)
-        leave = Leave("completed", stop_reason=turn.stop_reason)
-    except Leave as outcome:
-        leave = outcome
-    except ModelError as error:
-        leave = await api_error(session, error)
-    except Exception as error:
-        leave = internal_failure(session, turn, error)
-    session.interrupted = False
+    leave = await ending(session, turn, _prompt(session, turn, prompt, uuid))
     message = make_result(session, turn, leave, uuid, origin)
     session.emit(message)
     return message
 
 
-async def _turns(session: Session, turn: Turn) -> None:
+async def _prompt(session: Session, turn: Turn, prompt: str | list[Block] | None, uuid: str | None) -> None:
+    await session.start()
+    session.prompt_id = session.clock.new_id()
+    session.say_init()
+    if session.deferred:
+        await _take_up(session, turn, wait=prompt is None)
+    if prompt is not None:
+        await admit(session, prompt, uuid)
+    await turns(session, turn)
+
+
+async def turns(session: Session, turn: Turn) -> None:
+    """Ask and run until an answer calls nothing.
+
+    :raises Leave: the run ends otherwise.
+    """
     limit = session.options.max_turns
     while True:
         if limit is not None and turn.tool_turns >= limit:
@@ -81,7 +78,7 @@ async def _turns(session: Session, turn: Turn) -> None:
 
 def _check_budget(session: Session, turn: Turn) -> None:
     budget = session.options.max_budget_usd
-    if budget is not None and session.spending.usd >= budget:
+    if budget is not None and session.root.spending.usd >= budget:
         raise Leave("budget_exhausted", "error_max_budget_usd", stop_reason=turn.stop_reason,
                     errors=(f"Reached maximum budget (${budget:g})",))
 
@@ -115,8 +112,7 @@ async def _ask_model(session: Session, turn: Turn) -> Response:
     if session.interrupted:  # it came before the request, which is not made then
         await interrupted(session, turn, None)
     await each(session, "before_request")
-    if session.pending and not session.history.open_calls:
-        told, session.pending = session.pending, []
+    if not session.history.open_calls and (told := session.take_pending()):
         _add(session, told)
     turn.requests += 1
     with anyio.CancelScope() as scope:
@@ -164,8 +160,7 @@ async def _run_calls(session: Session, turn: Turn, response: Response) -> None:
     if response.incomplete:
         session.notice(INCOMPLETE)
         more.append(reminder(INCOMPLETE))
-    told, session.pending = session.pending, []  # for example that a background command ended meanwhile
-    more += told
+    more += session.take_pending()  # for example that a background command ended meanwhile
     session.history.append("user", [*batch.content(), *more])
     added = [b for b in [*batch.content(), *more] if b.get("type") != "tool_result"]
     if added:
@@ -236,9 +231,8 @@ def _add(session: Session, blocks: list[Block]) -> None:
 
 async def _stop_hooks(session: Session, turn: Turn) -> bool:
     """Whether a Stop hook makes the turn go on (hooks contract, section 14)."""
-    merged = await session.fire(session.make(
-        e.Stop, stop_hook_active=turn.stop_blocks > 0, last_assistant_message=turn.text or None,
-        background_tasks=copied(list(session.background_tasks.values())), session_crons=[]))
+    event = session.stopping(turn.stop_blocks > 0, turn.text or None)
+    merged = await session.fire(event)
     if merged.stopped:
         if merged.stop_reason:
             session.notice(merged.stop_reason)
@@ -253,10 +247,10 @@ async def _stop_hooks(session: Session, turn: Turn) -> bool:
         return False
     turn.stop_blocks += 1
     turn.clear()
-    feedback = [f"Stop hook feedback: {session.cap(t.text)}" for t in merged.contexts]
+    feedback = [f"{event.event_name} hook feedback: {session.cap(t.text)}" for t in merged.contexts]
     if feedback:  # the person sees it too, as feedback and not as an error
         session.notice("\n".join(feedback), level="info")
     if merged.blocked:
-        feedback.insert(0, f"Stop hook feedback: {session.cap(merged.block_reason)}")
+        feedback.insert(0, f"{event.event_name} hook feedback: {session.cap(merged.block_reason)}")
     _nudge(session, "\n".join(feedback))
     return True

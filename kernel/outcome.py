@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
@@ -65,6 +66,21 @@ class Turn:
     @property
     def text(self) -> str:
         return "".join(self.texts)
+
+
+async def ending(session: Session, turn: Turn, work: Awaitable[None]) -> Leave:
+    """Wait for the work of a run; how it ended."""
+    try:
+        await work
+        return Leave("completed", stop_reason=turn.stop_reason)
+    except Leave as leave:
+        return leave
+    except ModelError as error:
+        return await api_error(session, error)
+    except Exception as error:
+        return internal_failure(session, turn, error)
+    finally:
+        session.interrupted = False
 
 
 async def interrupted(session: Session, turn: Turn, partial: Response | None) -> None:

@@ -26,7 +26,7 @@ async def pre_tool_use(session: Session, batch: Batch, call: Call) -> Merged:
     merged = await session.fire(session.make(
         e.PreToolUse, tool_name=call.name, tool_input=copied(call.input), tool_use_id=call.id))
     decision = merged.decision
-    if decision == "defer" and (len(batch.calls) > 1 or not session.options.print_mode):
+    if decision == "defer" and (len(batch.calls) > 1 or not session.options.print_mode or session.parent is not None):
         session.notice(f"PreToolUse:{call.name}: defer works for a single call in print mode only; it is ignored")
         decision = None
     if decision != "defer":
@@ -153,11 +153,11 @@ async def _ask(session: Session, batch: Batch, call: Call, verdict: Verdict) -> 
             if applied.behavior != "ask":
                 return applied
             verdict = applied  # a hook's new input met an ask rule, which only a person can answer
-    if session.asker is None:
+    if session.root.asker is None:
         return msgspec.structs.replace(verdict, behavior="deny", message=_refusal(
             call, f"{verdict.message or 'it needs approval'}; nobody can be asked in this run"))
     try:
-        answer = await session.asker(_question(session, call), verdict, call.id)
+        answer = await session.root.asker(_question(session, call), verdict, call.id)
     except Exception as error:
         return Verdict(behavior="deny", message=_refusal(call, f"the question failed: {type(error).__name__}: {error}"))
     applied = _apply(session, batch, call, answer if isinstance(answer, dict) else {}, "promptTool")

@@ -81,6 +81,23 @@ class AutoPolicy(Policy, Protocol):
         without a verdict."""
 
 
+def for_agent(policy: Policy, session: Session) -> Policy:
+    """The policy for a subagent's context: the conversation's own, unless it can tell contexts apart.
+
+    A policy that can has ``for_agent(session)``: the same rules and lasting answers, with the grants and tools of that context.
+    """
+    view = getattr(policy, "for_agent", None)
+    if view is None:
+        return policy
+    try:
+        made: Policy = view(session)
+    except Exception as error:
+        session.harness.announce(f"the permission policy cannot serve a subagent, so all its tool calls are refused: "
+                                 f"{type(error).__name__}: {error}")
+        return NoPolicy()
+    return made
+
+
 class PolicyFactory(Protocol):
     """Registered by ``register_policies`` under ``name``."""
 

@@ -46,15 +46,26 @@ class PromptPart(Protocol):
 async def system_blocks(session: Session, parts: list[PromptPart]) -> list[Block]:
     """The ``system`` field: one block that is the same for all sessions, one for this session. Blank blocks are left out."""
     options = session.options
-    manuals = "\n\n".join(f"# {t.name}\n{manual}" for t in session.toolbox.offered if (manual := t.prompt().strip()))
     if options.system_prompt is None:
-        rules = [ROLE, await _layer(session, parts, "rules"), manuals]
+        rules = [ROLE, await _layer(session, parts, "rules"), _manuals(session)]
         surroundings = [_environment(session), await _layer(session, parts, "environment")]
     else:
         rules, surroundings = [options.system_prompt], []
     surroundings.insert(1, options.append_system_prompt or "")
     texts = ["\n\n".join(t.strip() for t in layer if t.strip()) for layer in (rules, surroundings)]
     return [text_block(t) for t in texts if t]
+
+
+async def child_blocks(session: Session, prompt: str, parts: list[PromptPart]) -> list[Block]:
+    """The ``system`` field of a subagent: its own prompt with the manuals of its tools, and the surroundings."""
+    surroundings = [_environment(session), await _layer(session, parts, "environment"),
+                    str(session.options.extra.get("append_subagent_system_prompt") or "")]
+    texts = ["\n\n".join(t.strip() for t in layer if t.strip()) for layer in ([prompt, _manuals(session)], surroundings)]
+    return [text_block(t) for t in texts if t]
+
+
+def _manuals(session: Session) -> str:
+    return "\n\n".join(f"# {t.name}\n{manual}" for t in session.toolbox.offered if (manual := t.prompt().strip()))
 
 
 async def instructions(session: Session, parts: list[PromptPart]) -> str:

@@ -10,13 +10,14 @@ from kernel.models import ModelInfo, Usage
 class Spending:
     """Counts of one session. A subagent's count for its parent as well.
 
-    ``turn``: usage of the run that is on, without side requests and subagents. ``by_model``: the ``modelUsage`` of the result
-    message. ``usd``: US dollars. ``api_seconds``: time spent on requests.
+    ``turn``: usage of the run that is on, without side requests and subagents. ``last``: of the last answer. ``by_model``: the
+    ``modelUsage`` of the result message. ``usd``: US dollars. ``api_seconds``: time spent on requests.
     """
 
     def __init__(self, parent: Spending | None = None) -> None:
         self._parent = parent
         self.turn = Usage()
+        self.last = Usage()
         self.by_model: dict[str, dict[str, Any]] = {}
         self.usd = 0.0
         self.api_seconds = 0.0
@@ -24,6 +25,7 @@ class Spending:
     def answer(self, info: ModelInfo, usage: Usage) -> None:
         """Count an answer of the conversation itself."""
         self.turn.add(usage)
+        self.last = usage
         self.aside(info, usage)
 
     def aside(self, info: ModelInfo, usage: Usage) -> None:

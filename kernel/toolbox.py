@@ -65,6 +65,11 @@ class Toolbox:
             session.notice(f"the tool {tool.name} is not offered: {type(error).__name__}: {error}", guard=True)
             return None
 
+    def copy(self, other: Toolbox) -> None:
+        """Have what another has, as it has it: the request's ``tools`` field is the same to the byte."""
+        self.offered, self.definitions = list(other.offered), other.definitions
+        self.deferred, self.by_name = dict(other.deferred), dict(other.by_name)
+
     def load(self, names: Iterable[str]) -> list[Tool]:
         """Show the model the schemas of deferred tools from the next request on; those that were found."""
         found = [self.deferred.pop(name) for name in dict.fromkeys(names) if name in self.deferred]

@@ -67,6 +67,15 @@ class Transcript(Protocol):
     def set(self, kind: str, value: str) -> None:
         """Keep a fact about the session: ``permission-mode``, ``custom-title``, ``last-prompt``, ``deferred-tool`` ..."""
 
+    def child(self, agent_id: str, meta: dict[str, Any]) -> Transcript:
+        """The transcript of a subagent, beside this one; where there is one already, it goes on with what it ``restored``.
+
+        :param meta: ``agentType``, ``toolUseId``?, ``parentAgentId``?, ``worktreePath``? and more, kept beside it.
+        """
+
+    def children(self) -> dict[str, dict[str, Any]]:
+        """The subagents whose transcripts are there: what was kept beside them, by id."""
+
     def close(self) -> None:
         """Flush and release. May be called twice."""
 
@@ -90,6 +99,7 @@ class MemoryTranscript:
     kept = False
 
     def __init__(self, session_id: str, path: str = "") -> None:
+        self._children: dict[str, dict[str, Any]] = {}
         self.session_id = session_id
         self.path = path
         self.restored = Restored()
@@ -101,6 +111,13 @@ class MemoryTranscript:
 
     def set(self, kind: str, value: str) -> None:
         pass
+
+    def child(self, agent_id: str, meta: dict[str, Any]) -> MemoryTranscript:
+        self._children[agent_id] = {**self._children.get(agent_id, {}), **meta}
+        return MemoryTranscript(self.session_id)
+
+    def children(self) -> dict[str, dict[str, Any]]:
+        return dict(self._children)
 
     def close(self) -> None:
         pass

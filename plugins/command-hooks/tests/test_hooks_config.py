@@ -231,7 +231,7 @@ async def test_new_settings_count_at_the_next_event(world: Any) -> None:
     session = world.start()
     assert await stop(world, session) == []
     world.settings(hooks=world.hooks("Stop", world.handler("new")))
-    session.settings = world.read_settings()
+    session.harness.settings = world.read_settings()
     assert await stop(world, session) == ["new"]
 
 

@@ -145,7 +145,7 @@ async def test_once_means_once_although_settings_are_read_again(world: World, ma
     session.plugin_state[SOURCES] = [{"label": "skill s", "hooks": hooks, "skill": True}]
     await world.fire(session, EVENTS["PreToolUse"], **PRE)
     world.settings(env={"A": "1"})
-    session.settings = world.read_settings()
+    session.harness.settings = world.read_settings()
     await world.prompt("go", session)
     assert world.ran() == ["f"]
 

@@ -307,9 +307,9 @@ async def test_changed_settings_count_for_the_next_command(box: Any, work: Path,
     made = await box()
     assert "TOP" in await made.text("cat file")
     new = {"sandbox": {"enabled": True, "filesystem": {"denyRead": ["file"]}}}
-    made.session.settings = settings_of(work, ("project", new))
+    made.harness.settings = settings_of(work, ("project", new))
     assert "TOP" not in await made.text("cat file")
-    made.session.settings = settings_of(work, ("project", {"sandbox": {"enabled": True, "filesystem": {"denyRead": "broken"}}}))
+    made.harness.settings = settings_of(work, ("project", {"sandbox": {"enabled": True, "filesystem": {"denyRead": "broken"}}}))
     assert "TOP" not in await made.text("cat file")
     assert any("the boundaries stay as they were" in said for said in made.harness.announced)
 

@@ -76,7 +76,7 @@ class LiveSettings:
             return
         layers = sorted(after.values(), key=lambda layer: SCOPES.index(layer.scope))
         settings = Settings(layers, new.problems, config_dir=new.config_dir, project_root=new.project_root, trusted=new.trusted)
-        session.settings = session.harness.settings = settings
+        session.harness.settings = settings
         os.environ.update(settings.environment())
         session.debug(f"settings were read again: {', '.join(path for path, _ in changed)}")
 

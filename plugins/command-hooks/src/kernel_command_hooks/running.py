@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from importlib import import_module
 from time import perf_counter
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from kernel import Answer, Event
+from kernel import Answer, Event, side_by_side
 from kernel_command_hooks import run_command
 from kernel_command_hooks.answer import Ran, Reading, read, refuses
 from kernel_command_hooks.background import Background
@@ -101,7 +101,7 @@ class Running:
                 waited.append(handler)
         if len(waited) < len(chosen):
             await asyncio.sleep(0)  # so that they have begun, even if the session ends without another pause
-        readings = await _side_by_side([self._one(h, event, payload, budget=budget) for h in waited])
+        readings = await side_by_side([self._one(h, event, payload, budget=budget) for h in waited])
         _yield_to_refusals(readings)
         answers = [a for handler, reading in zip(waited, readings, strict=True) if (a := self._take(handler, event, reading))]
         paths = [p for a in answers if (p := getattr(a, "watch_paths", None)) is not None]
@@ -254,24 +254,6 @@ def _adapted(run: Callable[..., Awaitable[Any]]) -> Runner:
             return Ran(code=None, timed_out=True, timeout=call.timeout)
         return Ran(answer=value) if isinstance(value, Answer) else Ran(stdout=value or "")
     return adapted
-
-
-async def _side_by_side(work: list[Coroutine[Any, Any, Reading]]) -> list[Reading]:
-    """All results in order. On cancellation every handler is ended before the cancellation goes on."""
-    if len(work) < 2:
-        return [await w for w in work]
-    tasks = [asyncio.ensure_future(w) for w in work]
-    try:
-        await asyncio.wait(tasks)
-    except asyncio.CancelledError:
-        import anyio
-
-        for task in tasks:
-            task.cancel()
-        with anyio.CancelScope(shield=True):
-            await asyncio.wait(tasks)
-        raise
-    return [task.result() for task in tasks]
 
 
 def encode(event: Event) -> bytes:

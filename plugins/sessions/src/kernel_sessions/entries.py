@@ -78,6 +78,7 @@ class Stamp:
                  known: Iterable[str] = ()) -> None:
         self.session_id = session_id
         self.parent = parent
+        self.print_mode = print_mode
         self.entrypoint = entrypoint(print_mode)
         self._clock = clock
         self._known = set(known)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from kernel import Clock, Entry, Restored
 from kernel_sessions import running
 from kernel_sessions.entries import Stamp, fact_line
 from kernel_sessions.linefile import Durability, LineFile
 from kernel_sessions.reader import WINDOW, Fact, facts_in
+
+if TYPE_CHECKING:
+    from kernel_sessions.side import SideTranscript
 
 REFRESH = WINDOW * 3 // 4
 """A listed fact that has more than this behind it is written again, so that a batch has room before it is out of sight."""
@@ -43,6 +46,7 @@ class FileTranscript:
         self.unfinished = unfinished
         self.observers: list[Callable[[str, list[bytes]], None]] = []
         self._stamp = stamp
+        self._clock, self._print_mode = clock, stamp.print_mode
         self._head = head or []
         self._facts = facts or {}
         self._refresh_at = 0
@@ -94,6 +98,22 @@ class FileTranscript:
         self._facts[kind] = Fact(value, old.offset if old else self._file.end, dirty=True)
         self._plan_refresh()
         return True
+
+    def child(self, agent_id: str, meta: dict[str, Any]) -> SideTranscript:
+        """A subagent's transcript; see ``kernel.Transcript``."""
+        from kernel_sessions.side import SideTranscript
+
+        return SideTranscript(self._agents, self.session_id, agent_id, meta, kept=self.kept, print_mode=self._print_mode,
+                              clock=self._clock)
+
+    def children(self) -> dict[str, dict[str, Any]]:
+        from kernel_sessions.side import metas
+
+        return metas(self._agents)
+
+    @property
+    def _agents(self) -> Path:
+        return Path(self.path).with_suffix("") / "subagents"
 
     def close(self) -> None:
         """Write what listings need within the last bytes of the file, and let go."""
