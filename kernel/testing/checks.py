@@ -96,6 +96,8 @@ def assert_decision(answer: Answer | Merged | Verdict | HookRun | None, expected
     :param reason: a text that the reason must hold.
     """
     got, why = _decided(answer)
+    if expected == "block" and isinstance(answer, Merged) and answer.blocked:
+        got = "block"  # merged answers have both words: what blocks a prompt denies a call
     if got != expected:
         raise AssertionError(f"decided: {got or 'nothing'}, expected: {expected or 'nothing'}"
                              + (f"; the reason given: {why!r}" if why else "") + f"\n{answer!r}")
@@ -112,7 +114,8 @@ def _decided(answer: Any) -> tuple[str | None, str]:
         return answer.behavior, answer.message
     if isinstance(answer, Merged):
         decision = answer.decision or answer.behavior or ("block" if answer.blocked else None)
-        return decision, "\n".join(t.text for t in (*answer.reasons, *answer.messages, *answer.block_reasons))
+        reasons = (t.text for t in (*answer.reasons, *answer.messages, *answer.block_reasons))
+        return decision, "\n".join(dict.fromkeys(reasons))
     permission = getattr(answer, "permission", None)
     decision = getattr(answer, "permission_decision", None) or getattr(permission, "behavior", None) or answer.decision
     why = getattr(answer, "permission_decision_reason", None) or getattr(permission, "message", None) or answer.reason

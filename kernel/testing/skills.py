@@ -40,6 +40,11 @@ class Skill(Struct):
         """The entry of the listing."""
         return self.description[:LISTED_CHARS]
 
+    @property
+    def words(self) -> dict[str, str]:
+        """The words of name and entry that say something, stem -> word."""
+        return _words(f"{self.name.replace('-', ' ')} {self.shown}")
+
 
 def read_skill(path: Path) -> Skill:
     """Read a SKILL.md, or that of a folder.
@@ -90,15 +95,16 @@ def by_words(skills: Sequence[Skill], prompt: str) -> str | None:
     asked = _words(prompt)
     best, most = None, 0
     for skill in sorted(skills, key=lambda s: s.name):
-        common = len(asked & _words(f"{skill.name.replace('-', ' ')} {skill.shown}"))
+        common = len(asked.keys() & skill.words.keys())
         if common > most:
             best, most = skill.name, common
     return best if most >= min(2, max(1, len(asked) - 1)) else None
 
 
-def _words(text: str) -> set[str]:
+def _words(text: str) -> dict[str, str]:
+    """The words that say something, stem -> word."""
     words = re.findall(r"[^\W_]{2,}", text.lower())
-    return {_stem(w) for w in words if w not in _STOP}
+    return {_stem(w): w for w in words if w not in _STOP}
 
 
 def _stem(word: str) -> str:
@@ -147,7 +153,7 @@ def assert_triggers(skills: Sequence[Skill] | Path, should: Mapping[str, Iterabl
 
 
 def _common(skill: Skill, prompt: str) -> str:
-    return ", ".join(sorted(_words(prompt) & _words(f"{skill.name.replace('-', ' ')} {skill.shown}"))) or "none"
+    return ", ".join(word for stem, word in _words(prompt).items() if stem in skill.words) or "none"
 
 
 def ask_model(model: str, cwd: Path) -> Chooser:
@@ -159,6 +165,7 @@ def ask_model(model: str, cwd: Path) -> Chooser:
     from kernel.hookspecs import hookimpl
     from kernel.options import Options
     from kernel.plugins import PluginSet, decide, find
+    from kernel.testing.stand_ins import StubPolicy
     from kernel.tools import Tool, ToolContext, ToolResult
 
     def choose(skills: Sequence[Skill], prompt: str) -> str | None:
@@ -182,6 +189,10 @@ def ask_model(model: str, cwd: Path) -> Chooser:
             @hookimpl
             def register_tools(self, register: Any) -> None:
                 register(SkillTool())
+
+            @hookimpl
+            def register_policies(self, register: Any) -> None:
+                register(StubPolicy())
 
         listing = "Skills:\n" + "\n".join(f"- {s.name}: {s.shown}" for s in skills)
         found = [p for p in find() if p.manifest and "models" in p.manifest.kernel.provides]

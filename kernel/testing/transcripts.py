@@ -29,8 +29,8 @@ def story(run: Run) -> str:
     refused = [denial["tool_use_id"] for denial in result.permission_denials]
     lines.append(f"end: {result.subtype} ({result.terminal_reason}), {result.num_turns} turns"
                  + (f", refused: {', '.join(refused)}" if refused else ""))
-    if result.is_error and isinstance(result.errors, list):
-        lines += [_indented("error", text) for text in result.errors]
+    if result.is_error:
+        lines += [_indented("error", text) for text in (*(result.errors or ()), run.text) if text]
     return "\n".join(lines) + "\n"
 
 
