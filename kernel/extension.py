@@ -28,6 +28,9 @@ class Extension:
     async def open(self, session: Session) -> None:
         """Before tools, instructions and the system prompt are fixed. The extensions of a session open side by side."""
 
+    async def reload(self, session: Session) -> None:
+        """What people write may have changed on disk: look again (``reloadSkills`` of a SessionStart hook)."""
+
     async def before_prompt(self, session: Session) -> None:
         """A prompt was submitted; nothing was done with it yet. ``session.commands`` is looked up right after."""
 
@@ -58,7 +61,8 @@ class SlashCommand(Protocol):
     """A command that a person types as ``/name arguments``; kept in ``session.commands[name]``.
 
     ``kind`` and ``source`` are ``expansion_type`` and ``command_source`` of ``UserPromptExpansion``; an empty ``kind`` is a
-    command of the harness itself (``/compact``), which raises no such event.
+    command of the harness itself (``/compact``), which raises no such event. Two attributes may be missing: ``stacks`` (another
+    such command may follow it at the start of a prompt, and both get the text behind) and ``hidden`` (it works and is not shown).
     """
 
     name: str
