@@ -1,3 +1,24 @@
 """Hook implementations."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernel import hookimpl
+
+if TYPE_CHECKING:
+    from kernel import Extension, Registry, Tool
+
+
+@hookimpl
+def register_tools(register: Registry[Tool]) -> None:
+    from kernel_skills.tool import SkillTool
+
+    register(SkillTool())
+
+
+@hookimpl
+def register_extensions(register: Registry[Extension]) -> None:
+    from kernel_skills.extension import SkillsExtension
+
+    register(SkillsExtension())
