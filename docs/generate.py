@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+import kernel
 from kernel import ANSWERS, EVENTS, Answer, Event, __version__
 
 ROOT = Path(__file__).parent.parent
@@ -82,7 +83,20 @@ def architecture_page() -> str:
     return page
 
 
-PAGES = {"hooks.md": hooks_page, "cli.md": cli_page, "architecture.md": architecture_page}
+def public_names() -> str:
+    """What type checkers see: the table of ``kernel/__init__.py``, and every event with its answer."""
+    lines = ['"""Written by ``docs/generate.py`` from the tables of ``kernel/__init__.py`` and ``kernel/events/``; do not edit."""', ""]
+    classes = [*EVENTS.values(), *ANSWERS.values()]
+    homes = {f"kernel.{home}": set(names.split()) for home, names in kernel._HOMES.items()}
+    for cls in classes:
+        homes.setdefault(cls.__module__, set()).add(cls.__name__)
+    for home in sorted(homes):
+        lines.append(f"from {home} import {', '.join(f'{n} as {n}' for n in sorted(homes[home]))}")
+    lines += ["", "CONTRACT: str", "__version__: str", "__all__: list[str]", "_HOMES: dict[str, str]", ""]
+    return "\n".join(lines)
+
+
+PAGES = {"../kernel/__init__.pyi": public_names, "hooks.md": hooks_page, "cli.md": cli_page, "architecture.md": architecture_page}
 
 
 def main() -> None:

@@ -8,9 +8,9 @@ depend on that order except where texts are joined.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kernel.answers import Answer
 from kernel.events import ANSWERS, Event, snake
@@ -24,6 +24,7 @@ DEADLINE_S = 660.0
 """Seconds that in-process implementations get together; above the longest default of any handler (600 s)."""
 
 
+T = TypeVar("T")
 _BOTH = ("event", "session")
 
 
@@ -95,13 +96,7 @@ class Dispatcher:
         return _outcomes(event, returned) if spoken else returned  # silence and faults are outcomes as they are
 
     async def _wait(self, waiting: list[tuple[int, Awaitable[Any]]], returned: list[Any]) -> None:
-        """Await side by side; write what each came to into its place.
-
-        Plain asyncio tasks cost a third of anyio's task group here. They are cancelled once and waited for behind a
-        shield, so that a handler that ends its processes on the way out is not disturbed while it does.
-        """
-        import asyncio
-
+        """Await side by side; write what each came to into its place."""
         import anyio
 
         async def one(place: int, value: Awaitable[Any]) -> None:
@@ -115,18 +110,31 @@ class Dispatcher:
             late = TimeoutError(f"no answer within {self._deadline:g} s")
             returned[place] = (returned[place][0], None, late, self._deadline)
         with anyio.move_on_after(self._deadline):
-            if len(waiting) == 1:
-                await one(*waiting[0])
-                return
-            tasks = [asyncio.ensure_future(one(place, value)) for place, value in waiting]
-            try:
-                await asyncio.wait(tasks)
-            except asyncio.CancelledError:
-                for task in tasks:
-                    task.cancel()
-                with anyio.CancelScope(shield=True):
-                    await asyncio.wait(tasks)
-                raise
+            await side_by_side([one(place, value) for place, value in waiting])
+
+
+async def side_by_side(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run coroutines side by side; their results in order. The first exception passes when all have ended.
+
+    Plain asyncio tasks cost a third of anyio's task group here. On cancellation they are cancelled once and waited for behind a
+    shield, so that work that ends its processes on the way out is not disturbed while it does.
+    """
+    if len(work) < 2:
+        return [await one for one in work]
+    import asyncio
+
+    import anyio
+
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        await asyncio.wait(tasks)
+    except asyncio.CancelledError:
+        for task in tasks:
+            task.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait(tasks)
+        raise
+    return [task.result() for task in tasks]
 
 
 def _outcomes(event: Event, returned: list[Any]) -> list[Outcome]:

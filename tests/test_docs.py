@@ -24,9 +24,12 @@ def generator() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["hooks.md", "cli.md", "architecture.md"])
+@pytest.mark.parametrize("name", ["hooks.md", "cli.md", "architecture.md", "../kernel/__init__.pyi"])
 def test_generated_pages_are_current(name: str) -> None:
-    assert (ROOT / "docs" / name).read_text("utf-8") == generator().PAGES[name](), "run: python docs/generate.py"
+    kept, made = (ROOT / "docs" / name).read_text("utf-8"), generator().PAGES[name]()
+    if name == "architecture.md":  # sizes may drift a little; modules, imports and trips may not
+        kept, made = (re.sub(r"^(\| [^|]+\|) \d+ \| \d+ \|", r"\1", text, flags=re.MULTILINE) for text in (kept, made))
+    assert kept == made, "run: python docs/generate.py"
 
 
 def test_every_event_has_a_heading() -> None:
