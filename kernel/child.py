@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from kernel import events as e
 from kernel.extension import each, open_all
+from kernel.loop import turns
 from kernel.messages import Block, History, normalise, text_of
 from kernel.middleware import fold_model
 from kernel.models import ModelInfo, ModelProvider, Usage
@@ -86,7 +87,10 @@ class Ended(Struct, kw_only=True):
 
 
 class Child(Session):
-    """Made by ``Session.child``. ``depth``: layers below the main conversation."""
+    """A subagent of ``parent``. ``depth``: layers below the main conversation.
+
+    :param transcript: from ``session.root.transcript.child(...)``.
+    """
 
     def __init__(self, parent: Session, spec: ChildSpec, transcript: Transcript) -> None:
         self.spec = spec
@@ -145,8 +149,6 @@ class Child(Session):
 
         :param prompt: ``None``: what lies in the inbox.
         """
-        from kernel.loop import turns
-
         turn = Turn(self)
         self.spending.turn = Usage()
         self.denials = []

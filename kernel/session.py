@@ -18,12 +18,13 @@ from kernel.dispatch import Outcome
 from kernel.errors import UsageError
 from kernel.events import Event
 from kernel.extension import each, open_all
+from kernel.inbox import Inbox
 from kernel.merge import NOTHING, Merged, merge
 from kernel.messages import Block, History, normalise
 from kernel.middleware import fold_model, fold_tool
 from kernel.models import ModelRequest
 from kernel.output import Output, ResultMessage, SystemMessage
-from kernel.policy import PermissionCall, Verdict
+from kernel.policy import PermissionCall, Policy, Verdict, for_agent
 from kernel.prompt import instructions, system_blocks
 from kernel.spending import Spending
 from kernel.stream import Assembler
@@ -33,8 +34,11 @@ from kernel.transcript import Entry, Transcript
 
 if TYPE_CHECKING:
     from kernel.agents import AgentRunner
+    from kernel.clock import Clock
     from kernel.extension import SlashCommand
     from kernel.harness import Harness
+    from kernel.sandbox import Sandbox
+    from kernel.settings import Settings
 
 CONTEXT_CAP = 10_000
 """Characters of one text that a hook adds; longer ones go to a file (hooks contract, 11.4)."""
@@ -49,48 +53,58 @@ Asker = Callable[[PermissionCall, Verdict, str], Awaitable[dict[str, Any]]]
 
 
 class Session:
-    """Opened by ``Harness.open``; not made by hand.
+    """Opened by ``Harness.open``; not made by hand. A subagent's is a ``Child``.
+
+    ``plugin_state`` is of one context: a subagent begins with an empty one. What belongs to the whole conversation (tables of
+    background tasks, connections, callbacks of the embedding program) plugins keep in ``session.root.plugin_state``.
 
     :param emit: called with every message for the front end, in order; must not block for long.
     """
 
-    def __init__(self, harness: Harness, transcript: Transcript, emit: Emit) -> None:
+    def __init__(self, harness: Harness, transcript: Transcript, emit: Emit, parent: Session | None = None) -> None:
+        self.parent = parent
+        self.root: Session = self if parent is None else parent.root
+        """The conversation itself; in a subagent not this object."""
         self.harness = harness
         self.options = harness.options
-        self.settings = harness.settings
         self.plugins = harness.plugins
-        self.clock = harness.clock
+        self.clock: Clock = harness.clock
         self.transcript = transcript
         self.id = transcript.session_id
         self.project_root = str(self.options.cwd)
-        self.provider, self.model_info = harness.choose_model(transcript.restored.model)
-        self.state = State(cwd=str(self.options.cwd), model=self.model_info.id,
-                           permission_mode=harness.starting_mode(transcript.restored.permission_mode))
+        if parent is None:
+            self.provider, self.model_info = harness.choose_model(transcript.restored.model)
+            mode = harness.starting_mode(transcript.restored.permission_mode)
+        else:
+            self.provider, self.model_info, mode = parent.provider, parent.model_info, parent.state.permission_mode
+        self.state: State = State(cwd=str(self.options.cwd), model=self.model_info.id, permission_mode=mode)
         self.history = History()
-        self.background_tasks: dict[str, dict[str, Any]] = {}
+        self.background_tasks: dict[str, dict[str, Any]] = parent.background_tasks if parent else {}
         """What runs in the background, by task id; the values are the entries of ``Stop.background_tasks``."""
         self.read_files: dict[str, ReadState] = {}
         self.plugin_state: dict[str, Any] = {}
-        self.environment: dict[str, str] = {}
+        self.environment: dict[str, str] = parent.environment if parent else {}
         """Variables that commands get on top of the process's own."""
         self.prompt_id: str | None = None
         self.agent_id: str | None = None
         self.agent_type: str | None = None
         self.effort = self.options.effort if self.model_info.effort else None
         self.asker: Asker | None = None
+        """Asked is always the one of the root."""
         self.interrupted = False
         self.scope: anyio.CancelScope | None = None
         self.partial: Assembler | None = None
         """The answer that is being streamed; an interrupt keeps what it holds."""
-        self.asking = anyio.Lock()
+        self.asking: anyio.Lock = parent.asking if parent else anyio.Lock()
         self.pending: list[Block] = []
         """Blocks that go to the model with the next user message (context of SessionStart hooks, instructions)."""
+        self.inbox = Inbox(self)
         self.init_facts: dict[str, Any] = {}
         """What plugins add to the ``init`` message: ``skills``, ``agents``, ``slash_commands``, ``mcp_servers`` ..."""
         self.plugin_errors: list[dict[str, str]] = []
         """What of plugins could not be used, for the ``init`` message: ``{"plugin", "type", "message"}`` each."""
         self.denials: list[dict[str, Any]] = []
-        self.spending = Spending()
+        self.spending: Spending = Spending(parent.spending if parent else None)
         self.title: str | None = transcript.restored.title or self.options.name
         self.initial_message: str | None = None
         """A first prompt that a SessionStart hook gave; front ends of print mode submit it before their own."""
@@ -99,13 +113,13 @@ class Session:
         self._emit = emit
         self._started = False
         self._closed = False
-        self.sandbox = harness.open_sandbox(self)
-        self.policy = harness.open_policy(self)
+        self.sandbox: Sandbox | None = parent.sandbox if parent else harness.open_sandbox(self)
+        self.policy: Policy = harness.open_policy(self) if parent is None else for_agent(parent.policy, self)
         if self.state.permission_mode == "auto" and not self._auto_works:
             harness.announce(f"{NO_AUTO}; default is used")
             self.state = msgspec.structs.replace(self.state, permission_mode="default")
         self.toolbox = Toolbox(self)
-        self.agents: AgentRunner | None = None
+        self.agents: AgentRunner | None = parent.agents if parent else None
         """Who runs subagents; an extension fills it."""
         self.commands: dict[str, SlashCommand] = {}
         """What a person can type as ``/name``; extensions fill it."""
@@ -113,6 +127,11 @@ class Session:
         middleware = list(harness.middleware)
         self.call_model = fold_model(middleware, self.provider.stream)
         self.run_tool = fold_tool(middleware, lambda tool, input, context: tool.call(input, context))
+
+    @property
+    def settings(self) -> Settings:
+        """As they are now: a front end that lives long takes up edited files."""
+        return self.harness.settings
 
     # -- life ----------------------------------------------------------------------------------------------------------
     async def start(self) -> None:
@@ -156,7 +175,8 @@ class Session:
                      origin: dict[str, Any] | None = None) -> ResultMessage:
         """Run one prompt to its end. Exactly one result comes back, whatever happens.
 
-        :param prompt: ``None`` takes up a call that was put off, where ``deferred`` says that there is one.
+        :param prompt: ``None`` takes up a call that was put off, where ``deferred`` says that there is one, or what lies in
+            the inbox.
         """
         from kernel.loop import run
 
@@ -190,6 +210,14 @@ class Session:
         self._tell_problems()
 
     # -- events ----------------------------------------------------------------------------------------------------------
+    def stopping(self, active: bool, text: str | None) -> Event:
+        """The event at the end of an answer. ``active``: the turn goes on because of such an event already."""
+        return self.make(e.Stop, **self._stop_facts(active, text))
+
+    def _stop_facts(self, active: bool, text: str | None) -> dict[str, Any]:
+        return {"stop_hook_active": active, "last_assistant_message": text, "session_crons": [],
+                "background_tasks": [dict(task) for task in self.background_tasks.values()]}
+
     def make(self, kind: type[Event], **fields: Any) -> Event:
         """An event with the fields that every event of its kind carries (hooks contract, section 10)."""
         if kind.carries_mode:
@@ -200,7 +228,7 @@ class Session:
             fields["agent_id"] = self.agent_id
         if self.agent_type and "agent_type" not in fields:
             fields["agent_type"] = self.agent_type
-        return kind(session_id=self.id, transcript_path=self.transcript.path, cwd=self.state.cwd,
+        return kind(session_id=self.id, transcript_path=self.root.transcript.path, cwd=self.state.cwd,
                     prompt_id=self.prompt_id, **fields)
 
     async def fire(self, event: Event) -> Merged:
@@ -259,6 +287,11 @@ class Session:
         self.harness.debug(text)
 
     # -- context -----------------------------------------------------------------------------------------------------------
+    def take_pending(self) -> list[Block]:
+        """What waits for the model's next user message, letters included; it does not wait any more."""
+        pending, self.pending = self.pending, []
+        return pending + self.inbox.take() if len(self.inbox) else pending
+
     def add_context(self, text: str) -> None:
         """Text for the model, with its next user message."""
         from kernel.messages import reminder

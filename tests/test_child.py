@@ -44,7 +44,7 @@ class Note(Tool):
 def child_of(session: Session, tools: list[Tool] | None = None, **spec: Any) -> Child:
     fields = {"agent_id": "a1", "agent_type": "scout", "tool_use_id": "toolu_parent", "prompt": "You are the scout.",
               "tools": session.toolbox.offered if tools is None else tools, **spec}
-    return session.child(ChildSpec(**fields), session.transcript.child(fields["agent_id"], {"agentType": fields["agent_type"]}))
+    return Child(session, ChildSpec(**fields), session.transcript.child(fields["agent_id"], {"agentType": fields["agent_type"]}))
 
 
 async def test_own_prompt_tools_and_history_and_the_parents_stay_as_they_were(tmp_path: Path) -> None:
