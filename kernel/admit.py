@@ -43,7 +43,7 @@ async def admit(session: Session, prompt: str | list[Block], uuid: str | None) -
         contexts += [(t.text, "UserPromptExpansion") for t in more]
         blocks = [*expansion.blocks, *(b for b in blocks if b.get("type") != "text")]
         extra |= expansion.extra
-    before, session.pending = session.pending, []
+    before = session.take_pending()
     after = [reminder(f"{hook} hook additional context: {session.cap(text)}") for text, hook in contexts]
     session.history.append("user", [*before, *blocks, *after])
     content = prompt if expanded is None else blocks
