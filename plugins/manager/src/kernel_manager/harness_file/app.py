@@ -61,6 +61,7 @@ def lock(file: File = HARNESS, find_links: Links = None, no_index: NoIndex = Fal
          upgrade: Annotated[bool, typer.Option("--upgrade", help="take the newest versions, whatever was locked")] = False,
          check: Annotated[bool, typer.Option("--check", help="write nothing; exit code 1 where the lock would change")] = False,
          as_json: Json = False, quiet: Quiet = False) -> None:
+
     how = ways(find_links, no_index, no_build_isolation, quiet)
     parsed, path = model.read(file), lockfile.path_of(file.absolute())
     previous = None
@@ -103,6 +104,7 @@ def sync(file: File = HARNESS, find_links: Links = None, no_index: NoIndex = Fal
          target: Annotated[Path | None, typer.Option("--target", help="instead of .kernel beside the file; a run finds it by "
                                                                       "KERNEL_HARNESS_DIR")] = None,
          as_json: Json = False, quiet: Quiet = False) -> None:
+
     done = syncing.sync(model.read(file), ways(find_links, no_index, no_build_isolation, quiet), frozen=frozen, target=target)
     if as_json:
         print_json({"folder": str(done.folder), "changed": done.changed, "locked": done.locked, "notes": done.notes,
@@ -120,6 +122,7 @@ def sync(file: File = HARNESS, find_links: Links = None, no_index: NoIndex = Fal
 def verify(file: File = HARNESS, as_json: Json = False,
            environment: Annotated[bool, typer.Option("--environment", help="the installed packages, not the set")] = False,
            target: Annotated[Path | None, typer.Option("--target", help="where sync put the set")] = None) -> None:
+
     parsed = model.read(file)
     raw, locked = lockfile.read(lockfile.path_of(parsed.path))
     folder = syncing.home(parsed.path, target) / "sets" / lockfile.set_id(raw)
@@ -139,6 +142,7 @@ def verify(file: File = HARNESS, as_json: Json = False,
 
 @app.command("show", help=SUMMARIES["show"])
 def show(file: File = HARNESS, as_json: Json = False) -> None:
+
     data = showing.facts(model.read(file))
     print_json(data) if as_json else print(showing.text(data))
 
@@ -147,6 +151,7 @@ def show(file: File = HARNESS, as_json: Json = False) -> None:
 def export(file: File = HARNESS, output: Annotated[Path, typer.Option("--output", help="the folder to write to")] = Path("."),
            image: Annotated[str | None, typer.Option("--image", help="the Python image, best with its digest")] = None,
            only_dockerfile: Annotated[bool, typer.Option("--dockerfile", help="the Dockerfile alone")] = False) -> None:
+
     parsed = model.read(file)
     locked = lockfile.read(lockfile.path_of(parsed.path))[1]
     for path in exporting.write(parsed, locked, output, image, only_dockerfile):

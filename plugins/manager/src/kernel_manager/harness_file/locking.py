@@ -21,8 +21,6 @@ from kernel_manager.harness_file.resolve import Archive, applies, requirement, r
 from kernel_manager.harness_file.tools import Ways
 from kernel_manager.harness_file.wheels import canonical
 
-MANIFEST = ".claude-plugin/plugin.json"
-
 
 class Made(Struct, kw_only=True):
     """A lock, and where the bytes that it describes lie now: wheels by distribution, folders by plugin."""
@@ -82,9 +80,8 @@ def _plugins(made: Made, parsed: Parsed, archives: list[Archive], brought: list[
             if name in lock.plugins:
                 raise _clash(name, lock.plugins[name].distribution, archive.facts.name)
             lock.plugins[name] = Locked(version=archive.facts.version, distribution=archive.facts.name, package=package)
-            raw = wheels.read_member(archive.facts.path, f"{package}/{MANIFEST}")
-            where = f"{package}/{MANIFEST} of {archive.facts.name} {archive.facts.version}"
-            manifests[name] = folders.manifest_of(raw, where, name)
+            where = f"{package}/{wheels.MANIFEST} of {archive.facts.name} {archive.facts.version}"
+            manifests[name] = folders.manifest_of(archive.facts.manifests[name], where, name)
     for item in brought:
         if item.plugin is None or item.folder is None:
             continue

@@ -19,10 +19,12 @@ MAX_FILES = 50_000
 MAX_TOTAL = 2 * 1024**3
 NOT_LOCKED = ("RECORD", "RECORD.jws", "RECORD.p7s", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json")
 GROUP = "kernel.plugins"
+MANIFEST = ".claude-plugin/plugin.json"
 
 
 class Facts(Struct, kw_only=True):
-    """What a wheel says of itself. ``pure``: it fits every Python 3 on every platform."""
+    """What a wheel says of itself. ``pure``: it fits every Python 3 on every platform. ``manifests``: the bytes of the manifest
+    of every plugin in it, ``None`` where it carries none."""
 
     path: Path
     name: str
@@ -31,10 +33,11 @@ class Facts(Struct, kw_only=True):
     requires: list[str] = field(default_factory=list)
     requires_python: str | None = None
     entry_points: dict[str, str] = field(default_factory=dict)
+    manifests: dict[str, bytes | None] = field(default_factory=dict)
 
 
 def facts(path: Path) -> Facts:
-    """Metadata and entry points of a wheel; nothing else is read.
+    """Metadata, entry points and manifests of a wheel; nothing else is read.
 
     :raises ManagerError: ``bad-wheel``.
     """
@@ -42,14 +45,15 @@ def facts(path: Path) -> Facts:
         with zipfile.ZipFile(path) as archive:
             info = _info_folder(archive, path)
             headers = _headers(archive.read(f"{info}/METADATA"))
-            entries = archive.read(f"{info}/entry_points.txt") if f"{info}/entry_points.txt" in archive.NameToInfo else b""
+            entries = plugin_entries(_optional(archive, f"{info}/entry_points.txt") or b"")
+            manifests = {name: _optional(archive, f"{module.split('.')[0]}/{MANIFEST}") for name, module in entries.items()}
     except (OSError, zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError) as error:
         raise _bad(path, f"cannot be read: {error}") from None
     one = {key: values[0] for key, values in headers.items()}
     if "name" not in one or "version" not in one:
         raise _bad(path, "its METADATA has no Name or no Version")
     return Facts(path=path, name=canonical(one["name"]), version=one["version"], requires=headers.get("requires-dist", []),
-                 requires_python=one.get("requires-python"), entry_points=plugin_entries(entries),
+                 requires_python=one.get("requires-python"), entry_points=entries, manifests=manifests,
                  pure=path.name.endswith("-none-any.whl"))
 
 
@@ -71,7 +75,7 @@ def members(path: Path) -> Iterator[tuple[str, bytes, bool]]:
                     continue
                 total += item.file_size
                 name = _placed(item.filename)
-                if total > MAX_TOTAL or not is_inside(item.filename) or not is_inside(name):
+                if total > MAX_TOTAL or not is_inside(item.filename) or (name != item.filename and not is_inside(name)):
                     raise _bad(path, f"the file {item.filename[:100]!r} leaves its folder, or all are over {MAX_TOTAL} bytes")
                 if name.startswith(f"{info}/") and name.removeprefix(f"{info}/") in NOT_LOCKED:
                     continue
@@ -120,12 +124,8 @@ def plugin_entries(raw: bytes) -> dict[str, str]:
     return {name: module.split(":")[0] for name, module in re.findall(r"^\s*([^=#\s]+)\s*=\s*(\S+)", section, re.MULTILINE)}
 
 
-def read_member(path: Path, name: str) -> bytes | None:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return archive.read(name)
-    except (OSError, zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError):
-        return None
+def _optional(archive: zipfile.ZipFile, name: str) -> bytes | None:
+    return archive.read(name) if name in archive.NameToInfo else None
 
 
 def _info_folder(archive: zipfile.ZipFile, path: Path) -> str:
