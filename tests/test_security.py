@@ -53,6 +53,13 @@ def test_everyday_commands_rarely_ask() -> None:
     assert found.share <= 0.05, [command for _, command, _, _ in found.asked]
 
 
+def test_a_second_corpus_agrees() -> None:
+    """Commands that nobody had in mind when the engine was written, and others that must not pass beside them."""
+    found = part("everyday").second(later=True)
+    assert found.free >= 600 and len(found.asked) / found.free <= 0.05, found.asked
+    assert found.guarded >= 80 and not found.passed
+
+
 @pytest.mark.anyio
 async def test_no_spelling_of_a_path_gets_by(tmp_path: Path) -> None:
     """Every seventh spelling, through every kind of link, by every tool: no secret is told, no file is made, none is refused

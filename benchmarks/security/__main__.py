@@ -36,6 +36,13 @@ def rows(count: int, seed: int, rounds: int) -> list[dict[str, Any]]:
     row("everyday commands: needless prompts", round(100 * usual.share, 1), usual.commands,
         f"commands, {len(usual.asked)} of them asked or denied; in %", "at most 5", usual.share <= 0.05,
         [f"{command!r}: {why}" for _, command, _, why in usual.asked])
+    for later, rules, bound in ((False, "the rules it was written with", 1.0), (True, "the rules after a first day", 0.05)):
+        other = everyday.second(later=later)
+        row("second corpus: needless prompts", round(100 * len(other.asked) / other.free, 1), other.free,
+            f"commands, {len(other.asked)} of them asked or denied, under {rules}; in %", "at most 5" if later else "",
+            len(other.asked) / other.free <= bound, [f"{command!r}: {why}" for command, why in other.asked])
+        row("second corpus: guarded ones allowed", len(other.passed), other.guarded, f"commands, under {rules}", "0",
+            not other.passed, other.passed)
     row("one decision, p50", round(usual.p50_ms, 3), usual.commands, "commands, medians of 5; ms", "", True, [])
     row("one decision, p99", round(usual.p99_ms, 3), usual.commands, "commands, medians of 5; ms", "at most 1",
         usual.p99_ms <= 1, [])
@@ -71,7 +78,7 @@ def main() -> int:
         for r in found:
             print(f"{r['what']:<38} {r['value']:>8}   n = {r['n']} {r['of']}" + (f"   ({r['bound']}: " + (
                 "ok)" if r["within"] else "OVER)") if r["bound"] else ""))
-            if not r["within"] or "needless" in r["what"]:
+            if not r["within"] or "everyday commands: needless" in r["what"]:
                 for detail in r["details"][:30]:
                     print(f"    {str(detail)[:300]}")
     return 0 if all(r["within"] for r in found) else 1

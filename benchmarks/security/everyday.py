@@ -11,6 +11,8 @@ from statistics import median, quantiles
 from typing import Any, NamedTuple
 
 FILE = Path(__file__).parent / "everyday.yaml"
+BLIND = Path(__file__).parent / "everyday_blind.yaml"
+"""Written, labelled and committed before it was run; how it came out first stands in the README beside it."""
 
 
 class Figures(NamedTuple):
@@ -44,6 +46,33 @@ def policy(data: dict[str, Any]) -> Any:
     from kernel_permissions.paper import Paper, PaperView
 
     return Paper(**data["rules"], cwd=data["cwd"], view=PaperView(home=data["home"], dirs=data["dirs"], files=data["files"]))
+
+
+class Second(NamedTuple):
+    """The second corpus. ``asked``: free commands that ask. ``passed``: guarded ones that nobody was asked about."""
+
+    free: int
+    guarded: int
+    asked: list[tuple[str, str]]
+    passed: list[str]
+
+
+def second(*, later: bool) -> Second:
+    """Decide the second corpus, under the team's rules or with those that it added after a first day."""
+    import yaml
+
+    data = yaml.safe_load(BLIND.read_text("utf-8"))
+    if later:
+        data["rules"]["allow"] += data["later"]
+    paper = policy(data)
+
+    def verdicts(group: str) -> list[tuple[str, Any]]:
+        return [(command, paper.policy.decide(paper.call("Bash", {"command": command}, mode=data["mode"])))
+                for commands in data[group].values() for command in commands]
+
+    free, guarded = verdicts("free"), verdicts("guarded")
+    return Second(len(free), len(guarded), [(c, v.message) for c, v in free if v.behavior != "allow"],
+                  [c for c, v in guarded if v.behavior == "allow"])
 
 
 def batch_per_second(lines: int = 20_000) -> float:

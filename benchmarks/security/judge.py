@@ -16,6 +16,7 @@ READ_ONLY = frozenset((
     "cmp basename dirname readlink realpath pwd echo printf test [ true false which rg fd tput lsof man less more sleep seq "
     "id").split())
 """Programs that a read-only command may be; what they write, run or give away is seen by itself."""
+VERSIONS = frozenset(("node -v", "node --version", "python --version", "python3 --version", "date", "history"))
 GIT_READS = frozenset((
     "status log diff show blame branch tag remote rev-parse rev-list ls-files ls-tree cat-file merge-base name-rev describe "
     "shortlog reflog for-each-ref count-objects grep stash worktree config").split())
@@ -93,7 +94,7 @@ def _permitted(ran: Ran, rules: RuleSet, work: str) -> bool:
         return bool(rest) and rest[0] in GIT_READS
     if ran.name in EDITS and rules.mode == "acceptEdits":
         return all(_inside(a, ran.cwd, work) for a in ran.args if not a.startswith("-")) or ran.name == "sed"
-    return ran.name in READ_ONLY
+    return ran.name in READ_ONLY or " ".join(words) in VERSIONS
 
 
 def _inside(path: str, cwd: str, work: str) -> bool:

@@ -226,7 +226,10 @@ def test_diff_of_folders_reads_what_they_hold(command: str, free: str, limited: 
 
 @pytest.mark.parametrize(("command", "expected"), [
     ("git grep -e SECRET", "ask"), ("git grep --untracked -e SECRET", "ask"), ("git grep --no-index SECRET", "ask"),
-    ("git grep --cached x", "ask"), ("git grep x -- src", "ask"), ("git diff -- .env", "deny"), ("git show HEAD:.env", "deny"),
+    ("git grep --cached x", "ask"), ("git grep x -- src", "allow"), ("git grep --cached x -- src", "ask"),
+    ("git grep x src -- src", "ask"),
+    ("git grep x src", "allow"), ("git grep -e x -- src", "allow"), ("git grep x HEAD -- src", "ask"), ("git diff -- .env",
+    "deny"), ("git show HEAD:.env", "deny"),
     ("git show :.env", "deny"), ("git show :0:.env", "deny"), ("git show HEAD:./.env", "deny"),
     ("git cat-file -p HEAD:.env", "deny"),
     ("git log -p -- .env", "deny"), ("git log -L1,9:.env", "ask"), ("git log -L 1,9:secrets/k", "deny"),

@@ -57,6 +57,17 @@ PAPER = Paper(view=VIEW, directories=("/extra",))
     "ls; # done", "ls \\\n  -la", "echo {a,b}", "cat < a.txt", "cat <<'E'\nx\nE", "sort a.txt | head",
     "ls -la /extra", "cat /dev/null", "cat -", "echo \"$(git rev-parse HEAD)\"", "echo `pwd`", "xargs echo < a.txt", "", "  ",
     "# nothing",
+    "sort a.txt | uniq -c | sort -rn", "tr -d '\\r' < a.txt", "nl -ba a.txt", "comm -13 <(sort a.txt) <(sort b.txt)",
+    "jq . a.txt",
+    "cat a.txt | jq -r '.scripts | keys[]'", "tree -L 2", "df -h", "date", "date -u +%F", "date -d yesterday +%s", "whoami",
+    "id -un",
+    "uname -a", "ps aux", "ps -ef", "ps aux --sort=-%mem", "ps -eo pid,args", "ps -p 12", "basename a/b.py .py",
+    "readlink -f inner",
+    "base64 a.txt", "md5sum *.txt", "sleep 1", "seq 1 5", "expr 3 + 4", "type -a python", "command -v git", "node --version",
+    "python --version", "strings a.txt", "set -e; ls", "set -euo pipefail; ls | wc -l", "export NODE_ENV=test; ls",
+    "for i in 1 2 3; do ls || break; done", "for f in a.txt src/*.py; do echo \"== $f\"; head -5 \"$f\"; done",
+    "for f in a b; do git log -1 -- \"$f\"; done", "sed -n 1p a.txt | git log", "awk '/x/ {print $1; exit}' a.txt",
+    "grep -rn x --include=*.py src", "lsof -iTCP -sTCP:LISTEN -P -n",
 ])
 def test_reading_needs_no_rule(command: str) -> None:
     for mode in ("default", "acceptEdits", "plan", "dontAsk", "auto"):
@@ -127,10 +138,29 @@ def test_reading_needs_no_rule(command: str) -> None:
     "enable -n echo; echo", "unalias ls", "GIT_EXTERNAL_DIFF=x git diff", "ls | xargs cat", "xargs ls", "ls | xargs grep x",
     "set -x; ls",
     # other commands
-    "touch x", "rm x", "curl x", "python x", "env", "tee x", "uniq a.txt x", "dd", "xxd a.txt", "date", "whoami", "sudo ls",
+    "touch x", "rm x", "curl x", "python x", "env", "tee x", "uniq a.txt x", "dd", "xxd a.txt", "sudo ls",
     "env ls", "bash -c ls", "eval ls",
-    "npm test", "make", "sleep 1", "kill 1", "ls | sh", "echo x > f", "cat <(x)", "echo $(x)", "echo `x`", "echo $((X))", "x",
+    "npm test", "make", "kill 1", "ls | sh", "echo x > f", "cat <(x)", "echo $(x)", "echo `x`", "echo $((X))", "x",
     "nohup", "watch ls",
+    # what the wider set does not hold
+    "uniq a.txt b.txt", "uniq -c -- a.txt b.txt", "base64 a.txt b.txt", "base64 -o x a.txt", "jq -f x a.txt", "jq env",
+    "jq '$ENV.K' a.txt",
+    "jq 'import \"x\" as y; .' a.txt", "jq 'include \"x\"; .'", "jq -L x . a.txt", "jq --slurpfile a /etc/passwd . a.txt",
+    "jq . /etc/passwd", "jq \"$X\" a.txt", "jq --rawfile a x .", "tree -o x", "tree -l", "tree ..", "date -s 10:00",
+    "date 01010000",
+    "date -f x", "date -r /etc/passwd", "hostname x", "hostname -F x", "ps auxe", "ps e", "ps -auxe", "ps -E", "ps -o environ",
+    "ps -ue", "ps -te", "ps -e -o bad", "strings @x", "strings *", "md5sum -c a.txt", "hexdump -f a.txt", "od /etc/passwd",
+    "readlink ../x", "node -e x", "node --version x", "python --version -c x", "history -c", "alias x=y", "set -- x; ls",
+    "set -o posix; ls", "set -eB; ls", "export PATH=x; ls", "export CI; ls", "export NODE_ENV=$X; ls", "command -v $X",
+    "for PATH in .; do ls; done", "for path in .; do ls; done", "for f in /etc/passwd; do cat \"$f\"; done",
+    "for f in ../x; do cat \"$f\"; done", "for f in *.txt; do cat \"$f\"; done", "for f in -r; do grep \"$f\" a.txt; done",
+    "for f in a.txt; do cat $f; done", "for f in a.txt; do cat \"${f:=x}\"; done", "for f in $(ls); do cat \"$f\"; done",
+    "for f in a.txt; do cat \"$g\"; done", "cat \"$f\"; for f in a.txt; do ls; done",
+    "for f in a; do ls; done; for f in /etc/passwd; do cat \"$f\"; done", "for f in a; do read f; cat \"$f\"; done",
+    "for f in a; do f=/etc/passwd; cat \"$f\"; done", "for f in a; do ((f=1)); cat \"$f\"; done",
+    "for f in a.txt; do rm \"$f\"; done",
+    "for f in a.txt; do sort \"$f\" -o x; done", "for f in a; do cd sub; cat \"$f\"; done", "break 2", "wait -p x",
+    "awk '{print $1; exit > \"x\"}' a.txt", "grep -rn x --in*=.py .",
 ])
 def test_anything_else_asks(command: str) -> None:
     assert PAPER.bash(command) == "ask"
@@ -145,6 +175,33 @@ def test_anything_else_asks(command: str) -> None:
 def test_a_deny_rule_about_a_folder_reaches_what_reads_it_whole(command: str, expected: str) -> None:
     view = PaperView(files=["/proj/app/secrets/k", "/proj/app/a.txt"], dirs=["/proj/app/src"])
     assert Paper(deny=["Read(/secrets/**)"], view=view).bash(command) == expected
+
+
+LIMITED = PaperView(files=["/proj/app/.env", "/proj/app/web/.env", "/proj/app/web/a.ts", "/proj/app/src/m.py",
+"/proj/app/src/k/n.py"],
+                    links={"/proj/app/src/to": "../web/.env"})
+
+
+@pytest.mark.parametrize(("command", "expected"), [
+    ("grep -rn x src", "allow"), ("rg x src", "allow"), ("rg --files src", "allow"), ("grep -rn x web", "ask"), ("rg x", "ask"),
+    ("rg x web", "ask"), ("grep -rn x --include='*.py' .", "allow"), ("grep -rn x --include='*.ts' web", "allow"),
+    ("grep -rn x --include='*' web", "ask"), ("grep -rn x --include='*.env' web", "ask"), ("grep -rn x --include='.e*' .", "ask"),
+    ("grep -rn x --exclude=y --include='*.py' .", "ask"), ("rg x -t py", "allow"), ("rg x -t sh", "ask"), ("rg x -g '*.ts'",
+    "allow"),
+    ("rg x -g '*.ts' -g '!y'", "ask"), ("rg x -g '*.ts' --iglob '*.ENV'", "ask"), ("rg x src | tee y", "ask"),
+    ("git grep x -- src", "allow"), ("git grep x src", "allow"), ("git grep x", "ask"), ("git grep x web", "ask"),
+    ("git grep x main", "ask"), ("for f in .env; do cat \"$f\"; done", "ask"), ("for f in src web; do grep -r x \"$f\"; done",
+    "ask"),
+    ("for f in src/*.py; do cat \"$f\"; done", "allow"), ("for f in web/*; do cat \"$f\"; done", "allow"),
+])
+def test_a_search_is_free_where_no_limited_file_lies_below(command: str, expected: str) -> None:
+    assert Paper(deny=["Read(./.env)"], view=LIMITED).bash(command) == expected
+
+
+def test_a_search_below_more_than_can_be_looked_at_asks() -> None:
+    many = PaperView(files=[f"/proj/app/src/{n}" for n in range(1_100)])
+    assert Paper(deny=["Read(./.env)"], view=many).bash("rg x src") == "ask"
+    assert Paper(view=many).bash("rg x src") == "allow"
 
 
 def test_a_read_rule_opens_a_place_outside_for_reading_commands() -> None:

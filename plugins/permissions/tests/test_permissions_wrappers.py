@@ -28,7 +28,8 @@ def test_allow_rules_see_through_what_is_harmless(command: str) -> None:
     "nice -n $X npm test", "xargs -n1 npm test", "xargs -0 npm test", "env npm test", "sudo npm test", "setsid npm test",
     "FOO=1 npm test", "LD_PRELOAD=x npm test", "PATH=. npm test", "GIT_DIR=x npm test", "NODE_OPTIONS=x npm test",
     "NODE_ENV=$X npm test",
-    "NODE_ENV=$(x) npm test", "CI=1 FOO=2 npm test", "command -v npm test", "'timeout' 5 npm test", "/usr/bin/timeout 5 npm test",
+    "NODE_ENV=$(x) npm test", "CI=1 FOO=2 npm test", "command -v $X npm test", "'timeout' 5 npm test",
+    "/usr/bin/timeout 5 npm test",
     "npx npm test", "docker exec c npm test", "ssh h npm test", "nocorrect npm test", "direnv exec . npm test", "npm\ttest\\ x",
     "npm 'test'x", "\\npm test", "\"npm\" test", "/usr/bin/npm test", "npm  \u00a0test", "nice", "time", "timeout 5",
 ])
@@ -126,7 +127,8 @@ def test_which_rules_may_approve(rule: str, command: str, expected: str) -> None
 @pytest.mark.parametrize("command", [
     "X=1", "PATH=/x ls", "export X=1", "declare X=1", "for PATH in a; do ls; done", "read PATH", "printf -v PATH x",
     "PATH=x; ls", "LC_ALL=$X ls",
-    "for f in a; do echo $f; done", "unset X", "X+=1",
+    "for F in a; do echo $F; done", "for f in '/etc/*'; do echo $f; done", "for f in /etc/*; do echo \"$f\"; done",
+    "for f in $(ls); do echo $f; done", "unset X", "X+=1",
 ])
 def test_assignments_that_are_not_known_to_be_safe_ask(command: str) -> None:
     assert Paper().bash(command) == "ask"

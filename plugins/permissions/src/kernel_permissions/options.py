@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from .syntax import Word
 
+_STAYS_A_FLAG = ("--include=", "--exclude=", "--exclude-dir=")
+"""What a glob behind this becomes is still this flag, with another pattern."""
+
 
 class Options(NamedTuple):
     """``flags``: names as written in the table, without dashes for letters. ``files``: words that name files as values of
@@ -16,6 +19,10 @@ class Options(NamedTuple):
     files: tuple[Word, ...]
     operands: tuple[Word, ...]
     values: tuple[Word, ...] = ()
+    pairs: tuple[tuple[str, Word], ...] = ()
+    """Each flag that has a value, with it."""
+    ended: int | None = None
+    """How many operands stand before ``--``; ``None`` without one."""
 
 
 @cache
@@ -35,8 +42,7 @@ def take_apart(words: list[Word], flags: str, *, dynamic: bool = False) -> Optio
     """
     known = table(flags)
     seen: set[str] = set()
-    files: list[Word] = []
-    values: list[Word] = []
+    given: list[tuple[str, str, Word]] = []
     operands: list[Word] = []
     i = 0
     while i < len(words):
@@ -55,20 +61,26 @@ def take_apart(words: list[Word], flags: str, *, dynamic: bool = False) -> Optio
             rest = words[i:]
             if any(w.brace or (w.dynamic and not dynamic) for w in rest):
                 return "a word behind -- is only known when it runs"
-            return Options(frozenset(seen), tuple(files), (*operands, *rest), tuple(values))
+            return _options(seen, [*operands, *rest], given)._replace(ended=len(operands))
         if "\\" in word.text:
             return f"a backslash in the flag {word.text[:60]!r}"
-        if word.glob:
+        if word.glob and not text.startswith(_STAYS_A_FLAG):
             return f"a glob in the flag {word.text[:60]!r}"
-        fault = _flag(text, word, words, i, known, seen, files, values)
+        fault = _flag(text, word, words, i, known, seen, given)
         if isinstance(fault, str):
             return fault
         i = fault
-    return Options(frozenset(seen), tuple(files), tuple(operands), tuple(values))
+    return _options(seen, operands, given)
 
 
-def _flag(text: str, word: Word, words: list[Word], i: int, known: dict[str, str], seen: set[str], files: list[Word],
-          values: list[Word]) -> int | str:
+def _options(seen: set[str], operands: list[Word], given: list[tuple[str, str, Word]]) -> Options:
+    files = tuple(word for _, kind, word in given if kind == "@")
+    pairs = tuple((flag, word) for flag, kind, word in given if kind != "@")
+    return Options(frozenset(seen), files, tuple(operands), tuple(word for _, word in pairs), pairs)
+
+
+def _flag(text: str, word: Word, words: list[Word], i: int, known: dict[str, str], seen: set[str],
+          given: list[tuple[str, str, Word]]) -> int | str:
     """Note one flag; where to go on, or what is wrong."""
     unknown = f"the flag {text[:60]!r} is not on its list"
     if text.startswith("--"):
@@ -78,11 +90,11 @@ def _flag(text: str, word: Word, words: list[Word], i: int, known: dict[str, str
             return unknown
         seen.add(name)
         if kind in ("=", "@", ":") and not equals:
-            return _value(kind, words, i, files, values, text)
+            return _value(name, kind, words, i, given)
         if equals:
             if not word.plain and "=" not in word.parts[0].text:
                 return f"quotes inside the flag {word.text[:60]!r}"
-            (files if kind == "@" else values).append(_tail(word, len(name) + 1))
+            given.append((name, kind, _tail(word, len(name) + 1)))
         return i
     if text[1:].isdigit() and "-#" in known:
         seen.add("#")
@@ -96,19 +108,19 @@ def _flag(text: str, word: Word, words: list[Word], i: int, known: dict[str, str
             return i
         if kind in (":", "@"):
             if n + 1 == len(text):
-                return _value(kind, words, i, files, values, text)
-            (files if kind == "@" else values).append(_tail(word, n + 1))
+                return _value(letter, kind, words, i, given)
+            given.append((letter, kind, _tail(word, n + 1)))
             return i
     return i
 
 
-def _value(kind: str, words: list[Word], i: int, files: list[Word], values: list[Word], flag: str) -> int | str:
+def _value(flag: str, kind: str, words: list[Word], i: int, given: list[tuple[str, str, Word]]) -> int | str:
     if i >= len(words):
         return f"the flag {flag!r} lacks its value"
     word = words[i]
     if word.dynamic or word.brace or word.glob:
         return f"the value {word.text[:60]!r} is only known when it runs"
-    (files if kind == "@" else values).append(word)
+    given.append((flag, kind, word))
     return i + 1
 
 

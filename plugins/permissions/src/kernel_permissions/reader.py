@@ -131,7 +131,7 @@ class Reader(Tokens):
             if child.type == "do_group":
                 values = self.words(words)
                 only = values[0] if len(values) == 1 else None
-                self.simples.append(Simple([], [Assign(name, f"for {name}", only)], kind="assign"))
+                self.simples.append(Simple([], [Assign(name, f"for {name}", only, tuple(values))], kind="assign"))
                 self.gap(position, child.start_byte, " \t\n")
                 self.loops += 1
                 self.container(child)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 
-from . import repository
+from . import readonly_forms, repository
 from .forms import Sub
 from .options import Options, take_apart
-from .readonly_table import DOCKER, FIND_OPTIONS, FIND_TESTS, GIT, TABLE, Spec
+from .readonly_table import DOCKER, EXACT, FIND_OPTIONS, FIND_TESTS, GIT, TABLE, Spec
 from .scripts import awk_only_prints, sed_only_prints
-from .shellpaths import ShellPaths
+from .shellpaths import ShellPaths, counts, exports_safely
 from .syntax import Word, expand_braces, literal_word
 
 _FIND = {name: kind for kind, names in FIND_TESTS.items() for name in names.split()}
@@ -20,15 +20,20 @@ _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+:-]*")
 _PATTERN_FLAGS = frozenset(("e", "f", "--regexp", "--file", "--files", "--type-list"))
 _UNARY = frozenset("-b -c -d -e -f -g -h -k -n -p -r -s -u -w -x -z -L -O -G -N -S".split())
 _PRINTS_TEXT = re.compile(r"(?:[^%\\]|\\[abefnrtv\\\"']|%(?:%|[-+ 0#]*[0-9]*(?:\.[0-9]+)?[sbqc]))*")
+_SEQ = re.compile(r"\$\(seq(?: [0-9]+){1,3}\)")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 _BINARY = frozenset("= == != -eq -ne -lt -le -gt -ge -nt -ot -ef".split())
 
 
 def why_not(sub: Sub, paths: ShellPaths) -> str:
     """``""`` where the subcommand is read-only, else the reason."""
+    if counts(sub.simple):
+        return next((why for a in sub.simple.assigns for w in a.each if (why := _looped(w, paths))), "")
+    if exports_safely(sub.simple):
+        return ""
     if sub.simple.kind != "command" or not sub.words:
         return "it is no plain command"
-    words = settled(sub.words)
+    words = settled(paths.without_loops(sub))
     if sub.assigns:
         return f"the assignment {sub.assigns[0].text[:60]!r} is not known to be safe"
     name = words[0].text
@@ -37,12 +42,23 @@ def why_not(sub: Sub, paths: ShellPaths) -> str:
     if sub.via_xargs and name != "echo":
         return "its arguments come from another command"
     special = _SPECIAL.get(name)
+    if " ".join(w.text for w in words) in EXACT:
+        return ""
     if special is not None:
         return special(words, paths)
     spec = TABLE.get(name)
     if spec is None:
         return f"{name[:60]!r} is not in the read-only set"
     return _by_table(words, spec, paths)
+
+
+def _looped(word: Word, paths: ShellPaths) -> str:
+    """A word that a ``for`` loop goes through. What becomes a glob later looks into folders that nobody asked about."""
+    if word.dynamic:
+        return "" if _SEQ.fullmatch(word.text) else f"{word.text[:60]!r} is only known when it runs"
+    if word.glob:
+        return paths.not_readable(word)
+    return f"{word.text[:60]!r} holds a glob" if any(c in word.value for c in "*?[~") else ""
 
 
 def settled(words: list[Word]) -> list[Word]:
@@ -74,6 +90,8 @@ def _by_table(words: list[Word], spec: Spec, paths: ShellPaths) -> str:
 def _operands(taken: Options, spec: Spec, paths: ShellPaths) -> str:
     files = list(taken.files)
     operands = list(taken.operands)
+    if spec.operands.isdigit() and len(operands) > int(spec.operands):
+        return f"the argument {operands[int(spec.operands)].text[:60]!r} is not expected"
     if spec.operands == "none" and operands:
         return f"the argument {operands[0].text[:60]!r} is not expected"
     if spec.operands in ("none", "any"):
@@ -89,7 +107,7 @@ def _operands(taken: Options, spec: Spec, paths: ShellPaths) -> str:
     if not operands and spec.bare:
         fault = paths.not_readable_here()
     if not fault and deep:
-        fault = paths.not_deeply_readable(operands)
+        fault = paths.not_deeply_readable(operands, readonly_forms.suffixes(taken))
     return fault
 
 
@@ -138,18 +156,24 @@ def _single(word: Word) -> str:
 
 
 def _sed(words: list[Word], paths: ShellPaths) -> str:
+    fault, files = sed_script(words)
+    return fault or next((why for w in files if (why := paths.not_readable(w))), "")
+
+
+def sed_script(words: list[Word]) -> tuple[str, list[Word]]:
+    """Why the script may do more than print, and the files it is for."""
     taken = take_apart(words[1:], "n E r e: s u z l: --expression= --quiet --silent --regexp-extended --separate --null-data "
                                   "--posix --line-length= --unbuffered")
     if isinstance(taken, str):
-        return taken
+        return taken, []
     operands = list(taken.operands)
     if any(w.glob for w in operands):
-        return "it has a glob outside quotes"
+        return "it has a glob outside quotes", []
     given = taken.flags & {"e", "--expression"}
     scripts = list(taken.values) if given else operands[:1]
     if not scripts or not all(sed_only_prints(w.value) for w in scripts if not (given and w.value.isdigit())):
-        return "its script is not known to only print"
-    return next((why for w in (operands if given else operands[1:]) if (why := paths.not_readable(w))), "")
+        return "its script is not known to only print", []
+    return "", operands if given else operands[1:]
 
 
 def _awk(words: list[Word], paths: ShellPaths) -> str:
@@ -197,7 +221,7 @@ def _cd(words: list[Word], paths: ShellPaths) -> str:
     operands = words[1:]
     if operands and operands[0].text == "--":
         operands = operands[1:]
-    if len(operands) != 1 or operands[0].value.startswith("-") or operands[0].literal is None:
+    if len(operands) != 1 or operands[0].value.startswith("-") or operands[0].glob:
         return "where it leads is not known"
     if paths.git_beside_cd:
         return "it changes the directory beside a git command"
@@ -217,6 +241,26 @@ def _diff(words: list[Word], paths: ShellPaths) -> str:
 def _docker(words: list[Word], paths: ShellPaths) -> str:
     spec = DOCKER.get(words[1].text) if len(words) > 1 and words[1].plain else None
     return _by_table(words[1:], spec, paths) if spec else "this form is not known to be read-only"
+
+
+_JQ_REACHES_OUT = re.compile(r"\b(?:import|include|env|ENV|input_filename|get_search_list|modulemeta|debug|stderr)\b|\$__loc__")
+
+
+def _jq(words: list[Word], paths: ShellPaths) -> str:
+    """A program can load files and print the environment, by name only."""
+    taken = take_apart(words[1:], TABLE["jq"].flags)
+    if isinstance(taken, str):
+        return taken
+    if taken.operands and (taken.operands[0].literal is None or _JQ_REACHES_OUT.search(taken.operands[0].value)):
+        return "its program is not known to only filter"
+    return _operands(taken, TABLE["jq"], paths)
+
+
+def _strings(words: list[Word], paths: ShellPaths) -> str:
+    """``@file`` stands for the options in that file."""
+    if any(w.value.startswith("@") or w.glob for w in words[1:]):
+        return "an argument may stand for options in a file"
+    return _by_table(words, Spec("a f n: t: e: o w s: --all --bytes= --print-file-name --radix= --encoding="), paths)
 
 
 def _tput(words: list[Word], paths: ShellPaths) -> str:
@@ -276,8 +320,12 @@ def _git_operands(name: str, spec: Spec, taken: Options, paths: ShellPaths) -> s
         return ""
     if spec.operands == "none":
         return wrong if operands else ""
-    if name == "grep" and (why := paths.not_deeply_readable_anywhere()):
-        return why
+    if name == "grep":
+        places = list(taken.operands[0 if "e" in taken.flags else 1:])
+        sure = bool(places) and "--cached" not in taken.flags and all(map(paths.all_there, places)) and taken.ended in (
+            None, len(taken.operands) - len(places))  # without -- git refuses what may be a revision too
+        if why := paths.not_deeply_readable(places) if sure else paths.not_deeply_readable_anywhere():
+            return why
     if name == "diff" and not repository.found(paths.view, paths.cwd) and taken.operands:  # plain diff, of whole folders
         if why := paths.not_deeply_readable(taken.operands):
             return why
@@ -294,4 +342,6 @@ def _git_operands(name: str, spec: Spec, taken: Options, paths: ShellPaths) -> s
 
 
 _SPECIAL = {"diff": _diff, "find": _find, "cd": _cd, "git": _git, "docker": _docker, "podman": _docker, "sed": _sed, "awk": _awk,
-            "test": _test, "[": _test, "tput": _tput}
+            "test": _test, "[": _test, "tput": _tput, "jq": _jq, "strings": _strings, "date": readonly_forms.date,
+            "set": readonly_forms.set_options, "expr": readonly_forms.expr, "ps": readonly_forms.ps,
+            "command": readonly_forms.command}

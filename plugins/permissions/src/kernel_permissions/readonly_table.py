@@ -5,7 +5,7 @@ A flag that is not here makes the command ask. Notation of ``flags``, separated 
 with one, ``--color?`` with one that only ``=`` can give, ``--file@`` with a file, ``-#`` digits.
 
 ``operands``: ``paths`` files to be read; ``pattern`` a pattern, then files; ``any`` literal words that are no files; ``text``
-words that may hold variables; ``none``; or a number: that many files at most.
+words that may hold variables; ``none``; or a number: that many files at most (a second one would be written, by ``uniq``).
 ``globs``: unquoted globs are fine, because no flag of the command writes or runs anything. ``bare``: what the command
 reads without operands: the working directory (``.``) or nothing.
 
@@ -77,7 +77,7 @@ TABLE: dict[str, Spec] = {
                "--quiet --regex --size= --type= --unrestricted", "pattern", globs=False, bare="."),
     "pwd": Spec("L P --logical --physical", "none"),
     "which": Spec("a --all", "any"),
-    "lsof": Spec("b d: i: l n N p: P R t u: U w c: a", "any"),
+    "lsof": Spec("b d: i: l n N p: P R s? t u: U w c: a", "any"),
     "pgrep": Spec("a c d: f i l n o P: t: u: U: v w x g: G: s: --count --delimiter= --euid= --exact --full --group= "
                   "--ignore-case --inverse --lightweight --list-full --list-name --newest --oldest --parent= --pgroup= "
                   "--session= --terminal= --uid=", "any"),
@@ -90,10 +90,69 @@ TABLE: dict[str, Spec] = {
     "true": Spec("", "text"),
     "false": Spec("", "text"),
     ":": Spec("", "text"),
+    "uniq": Spec("c d D f: i s: u w: z --count --repeated --all-repeated? --skip-fields= --ignore-case --skip-chars= --unique "
+                 "--check-chars= --zero-terminated --group?", "1", globs=False),
+    "tr": Spec("c C d s t --complement --delete --squeeze-repeats --truncate-set1", "any"),
+    "nl": Spec("b: d: f: h: i: l: n: p s: v: w: --body-numbering= --number-format= --number-width= --number-separator= "
+               "--starting-line-number= --line-increment="),
+    "tac": Spec("b r s: --before --regex --separator="),
+    "rev": Spec(""),
+    "fold": Spec("b c s w: --bytes --spaces --width="),
+    "expand": Spec("i t: --initial --tabs="),
+    "unexpand": Spec("a t: --all --first-only --tabs="),
+    "fmt": Spec("c g: p: s t u w: --goal= --prefix= --split-only --uniform-spacing --width="),
+    "pr": Spec("-# a d e f F h: i J l: m n N: o: r s? S? t T v w: W: --columns= --header= --length= --width= --omit-header"),
+    "comm": Spec("1 2 3 z --check-order --nocheck-order --output-delimiter= --total --zero-terminated"),
+    "cmp": Spec("b i: l n: s --print-bytes --ignore-initial= --verbose --bytes= --silent --quiet"),
+    "tsort": Spec(""),
+    "od": Spec("a A: b c d f i j: l N: o s S? t: v w? x --address-radix= --skip-bytes= --read-bytes= --format= "
+               "--output-duplicates --width?"),
+    "hexdump": Spec("b c C d n: o s: v x --canonical --length= --skip= --no-squeezing"),
+    "base64": Spec("d D i w: b: --decode --ignore-garbage --wrap= --break=", "1"),
+    "md5sum": Spec("b t z --binary --text --tag --zero"),
+    "readlink": Spec("e f m n q s v z --canonicalize --canonicalize-existing --canonicalize-missing --no-newline --quiet "
+                     "--silent --verbose --zero"),
+    "realpath": Spec("e m L P q s z --canonicalize-existing --canonicalize-missing --logical --physical --quiet --strip "
+                     "--no-symlinks --zero"),
+    "tree": Spec("a d f i n p s h u g D t r c C L: I: P: Q N J X F --dirsfirst --du --prune --noreport --nolinks --si --inodes "
+                 "--device --ignore-case --matchdirs --gitignore", globs=False, bare="."),
+    "df": Spec("a B: h H i k l P t: T x: --all --block-size= --human-readable --inodes --local --output? --portability --si "
+               "--print-type --total --type= --exclude-type="),
+    "basename": Spec("a s: z --multiple --suffix= --zero", "any"),
+    "dirname": Spec("z --zero", "any"),
+    "seq": Spec("f: s: w --format= --separator= --equal-width", "any"),
+    "numfmt": Spec("d: z --delimiter= --field= --format= --from= --from-unit= --grouping --header? --invalid= --padding= "
+                   "--round= --suffix= --to= --to-unit= --zero-terminated", "any"),
+    "expr": Spec("", "any"),
+    "getconf": Spec("a", "any"),
+    "sleep": Spec("", "any"),
+    "type": Spec("a f p P t", "any"),
+    "break": Spec("", "none"),
+    "continue": Spec("", "none"),
+    "wait": Spec("", "none"),
+    "whoami": Spec("", "none"),
+    "arch": Spec("", "none"),
+    "nproc": Spec("--all --ignore=", "none"),
+    "uname": Spec("a i m n o p r s v --all --kernel-name --nodename --kernel-release --kernel-version --machine --processor "
+                  "--operating-system", "none"),
+    "uptime": Spec("p s --pretty --since", "none"),
+    "free": Spec("b k m g h l t w c: s: --bytes --kilo --mega --giga --human --lohi --total --wide --count= --seconds=", "none"),
+    "hostname": Spec("f s i I d A --fqdn --long --short --ip-address --all-ip-addresses --domain --all-fqdns", "none"),
+    "id": Spec("a g G n r u z Z --context --group --groups --name --real --user --zero", "any"),
+    "groups": Spec("", "any"),
+    "locale": Spec("a m --all-locales --charmaps", "none"),
+    "netstat": Spec("a c e g i l n N o p r s t u v w W x 4 6 --all --continuous --extend --interfaces --listening --numeric "
+                    "--programs --raw --route --statistics --tcp --timers --udp --unix --verbose --wide", "none"),
+    "jq": Spec("r c e S n s R j a C M --raw-output --compact-output --exit-status --sort-keys --null-input --slurp --raw-input "
+               "--join-output --ascii-output --color-output --monochrome-output --tab --indent= --stream --seq", "pattern"),
     "man": Spec("", "word"),
     "help": Spec("", "word"),
 }
 TABLE["fdfind"] = TABLE["fd"]
+TABLE["sha1sum"] = TABLE["sha256sum"] = TABLE["sha512sum"] = TABLE["md5sum"]
+
+EXACT = frozenset(("node -v", "node --version", "python --version", "python3 --version", "history", "alias"))
+"""Whole commands that only print."""
 
 FIND_TESTS = {
     "": "-a -and -o -or -not ! ( ) , -daystart -depth -d -mount -noleaf -xdev -empty -executable -false -nogroup -nouser "

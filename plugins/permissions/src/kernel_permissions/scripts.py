@@ -45,7 +45,7 @@ _VALUE = r"(?:\$(?:[0-9]++|NF)|\$\(NF-[0-9]++\)|NR|NF|FNR|[0-9]++|\"[^\"\\\n]*+\
 _PATTERN = rf"(?:!?+{_REGEX}|{_VALUE}\s*+(?:(?:==|!=|<=|>=|<|>)\s*+{_VALUE}|!?~\s*+{_REGEX}))"
 _AWK = re.compile(
     rf"\s*+(?:{_PATTERN}(?:\s*+(?:&&|\|\|)\s*+{_PATTERN})*+\s*+)?+"
-    rf"(?:\{{\s*+print(?:\s++{_VALUE}(?:(?:\s*+,\s*+|\s++|(?=[\"$])){_VALUE})*+)?+\s*+;?+\s*+\}})?+\s*+")
+    rf"(?:\{{\s*+print(?:\s++{_VALUE}(?:(?:\s*+,\s*+|\s++|(?=[\"$])){_VALUE})*+)?+\s*+(?:;\s*+(?:exit\s*+;?+\s*+)?+)?+\}})?+\s*+")
 """A pattern, then ``print`` with fields, counters, numbers and strings: no call, no pipe, no file, no assignment."""
 
 

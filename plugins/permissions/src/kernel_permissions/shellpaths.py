@@ -10,17 +10,22 @@ from .forms import Sub
 from .links import Links
 from .paths import PathRules, Places, Target, normal
 from .readonly_table import TABLE
-from .syntax import Script, Word, expand_braces, lazy, literal_word
+from .syntax import Script, Simple, Word, expand_braces, lazy, literal_word
 from .words import MAX_MATCHES, WordPath, expand, path_of
 
 MAX_DIRECTORIES = 8
+MAX_LOOKED_AT = 1_000
+"""Names below a folder that are compared with rules before the command asks instead."""
 _OF_THE_PROCESS = re.compile(r"/proc/(?:[a-z-]*self|[0-9]+|\$[^/]*)/(?P<place>cwd|root)(?=/|$)")
 """Places that depend on who asks: what they mean for the shell is not what they mean for us."""
 _CHANGES_NAMES = frozenset((
     "alias unalias hash enable export declare typeset local readonly source . eval set shopt exec trap read builtin "
     "command_not_found_handle mapfile readarray getopts").split())
 _MOVES = frozenset(("cd", "pushd", "popd"))
-_ONLY_READS = frozenset((*TABLE, *"cd find git awk docker podman test [ timeout time nice nohup stdbuf command builtin".split()))
+_TAKES_ONE = frozenset(("test", "[", "echo", "printf", "cd"))
+"""Commands that do not take a list of files."""
+_ONLY_READS = frozenset((*TABLE, *"cd find git awk docker podman test [ date ps strings".split(),
+                          *"timeout time nice nohup stdbuf command builtin".split()))
 """Commands that make no file, as far as they are in the read-only set or only wrap another command."""
 
 
@@ -94,12 +99,16 @@ class ShellPaths:
         return self.really_moves and any(layer and layer[0].value == "git" for s in self.subs for layer in s.layers)
 
     @lazy
-    def foreign_repository(self) -> str:
-        """``""`` where a git command uses the person's own repository, else what it may use instead."""
-        changing = any(layer[0].value not in _ONLY_READS for s in self.subs for layer in s.layers) or any(
+    def changing(self) -> bool:
+        """Whether some part may make a file or a folder."""
+        return any(layer[0].value not in _ONLY_READS and not _sed_reads(layer) for s in self.subs for layer in s.layers) or any(
             r.op.startswith((">", "&>")) and r.target is not None and not is_no_file(r.op, r.target)
             for s in self.subs for r in s.simple.redirects)
-        return repository.foreign(self.view, self.cwd, self.places.directories[0], changing=changing)
+
+    @lazy
+    def foreign_repository(self) -> str:
+        """``""`` where a git command uses the person's own repository, else what it may use instead."""
+        return repository.foreign(self.view, self.cwd, self.places.directories[0], changing=self.changing)
 
     @lazy
     def redirect_beside_cd(self) -> bool:
@@ -109,12 +118,47 @@ class ShellPaths:
 
     @lazy
     def _names_changed(self) -> bool:
-        return any((layer and layer[0].value in _CHANGES_NAMES) for s in self.subs for layer in s.layers) or \
-            any(s.simple.kind == "assign" and (s.assigns or s.simple.words) for s in self.subs)
+        for sub in self.subs:
+            if exports_safely(sub.simple) or counts(sub.simple):
+                continue
+            if sub.simple.kind == "assign" and (sub.assigns or sub.simple.words):
+                return True
+            if any(layer and layer[0].value in _CHANGES_NAMES and not stops_early(layer) for layer in sub.layers):
+                return True
+        return False
 
     def redefined(self, name: str) -> bool:
         """Whether the command itself may have given the name another meaning."""
         return name in self.script.functions or self._names_changed
+
+    @lazy
+    def _loops(self) -> dict[str, tuple[Word, ...]]:
+        """What the variable of a ``for`` loop may be, where nothing else can set it."""
+        assigns = [a for s in self.subs for a in s.simple.assigns]
+        texts = " ".join(s.simple.text for s in self.subs)
+        if self._names_changed or "((" in texts or "$[" in texts:
+            return {}
+        return {a.name: a.each for a in assigns if a.each and all(map(self._may_be_read, a.each)) and
+                sum(b.name == a.name for b in assigns) == 1 and not re.search(rf"\$\{{[!#]?{a.name}[^}}]", texts)}
+
+    def _may_be_read(self, word: Word) -> bool:
+        """Whether no rule keeps the files that a word of a loop means from being read."""
+        if word.dynamic or word.brace or word.tilde or not re.match(r"[A-Za-z0-9_./]", word.value):
+            return False
+        targets = self.targets(word)
+        return targets is not None and not any(
+            self.rules.denied("read", t, self.cwd) or self.rules.asked("read", t, self.cwd) for t in targets)
+
+    def without_loops(self, sub: Sub) -> list[Word]:
+        """The words of a command, ``"$f"`` within ``for f in a b`` replaced by ``a b``: it reads what each of them means."""
+        if not sub.simple.in_loop or not sub.words or sub.words[0].text in _TAKES_ONE:
+            return sub.words
+        found: list[Word] = []
+        for word in sub.words:
+            part = word.parts[0] if len(word.parts) == 1 else None
+            each = self._loops.get(part.raw.strip("${}")) if part is not None and part.kind == "v" and part.quoted else None
+            found += each or [word]
+        return found
 
     # -- words as files ------------------------------------------------------------------------------------------------
     def targets(self, word: Word) -> list[Target] | None:
@@ -195,14 +239,17 @@ class ShellPaths:
                 return "the current directory lies outside the working directories"
         return ""
 
-    def not_deeply_readable(self, operands: Iterable[Word]) -> str:
-        """A command that reads whole folders must not pass by a rule about files in them."""
+    def not_deeply_readable(self, operands: Iterable[Word], suffixes: tuple[str, ...] = ()) -> str:
+        """A command that reads whole folders must not pass by a rule about files in them.
+
+        :param suffixes: it reads only files whose names end so; none: all files.
+        """
         if not self.rules.any_read_limits:
             return ""
         targets = [t for w in operands for t in self.targets(w) or ()]
         if not targets:
             targets = [t for d in self.directories if (t := self.target(d))]
-        return self._all_deeply_readable(targets)
+        return self._all_deeply_readable(targets, suffixes)
 
     def not_deeply_readable_anywhere(self) -> str:
         """The same for a command that may read all that the session works on."""
@@ -210,11 +257,37 @@ class ShellPaths:
             return ""
         return self._all_deeply_readable([t for d in (self.cwd, self.places.directories[0]) if (t := self.target(d))])
 
-    def _all_deeply_readable(self, targets: list[Target]) -> str:
+    def _all_deeply_readable(self, targets: list[Target], suffixes: tuple[str, ...] = ()) -> str:
+        left = MAX_LOOKED_AT
         for target in targets:
             if self.view.is_dir(target.given) and (rule := self.rules.reaches_into(target, self.cwd)):
-                return f"it reads a whole folder, where {rule.text} keeps files from being read"
+                left = 0 if self.changing else self._nothing_limited(target, suffixes, left)
+                if not left:
+                    return f"it reads a whole folder, where {rule.text} keeps files from being read"
         return ""
+
+    def _nothing_limited(self, folder: Target, suffixes: tuple[str, ...], left: int) -> int:
+        """Look below a folder for what a deny or ask rule about reading covers; links below it are not followed.
+
+        :return: how many names may still be looked at; 0: a rule covers something, or there is too much to look at.
+        """
+        below = [folder]
+        while below:
+            here = below.pop()
+            names = self.view.entries(here.given)
+            left -= len(names) if names is not None else left
+            for name in names if names is not None and left > 0 else ():
+                one = Target(f"{here.given}/{name}", tuple(f"{r}/{name}" for r in here.real))
+                if self.view.is_link(one.given):
+                    continue
+                if self.view.is_dir(one.given):
+                    below.append(one)
+                elif (not suffixes or name.endswith(suffixes)) and (
+                        self.rules.denied("read", one, self.cwd) or self.rules.asked("read", one, self.cwd)):
+                    return 0
+            if left <= 0:
+                return 0
+        return left
 
     def not_openly_readable(self, operands: Iterable[Word]) -> str:
         """A command that opens the files of a folder it is given, but none below."""
@@ -229,6 +302,11 @@ class ShellPaths:
                     if target is None or not self.places.inside(target):
                         return f"what {word.text[:60]!r} holds leads outside the working directories"
         return self.not_deeply_readable(folders) if folders else ""
+
+    def all_there(self, word: Word) -> bool:
+        """Whether a plain word names a file or a folder from wherever the command may stand."""
+        targets = self.targets(word) if word.plain else None
+        return bool(targets) and all(self.view.exists(t.given) for t in targets or ())
 
     def is_here(self, word: Word) -> bool:
         targets = self.targets(word)
@@ -246,6 +324,47 @@ class ShellPaths:
         names = {text, text.partition(":")[2], text.rpartition(":")[2]}
         targets = [t for name in names if name for start in starts if (t := self.places.target(name, start))]
         return any(self.rules.denied("read", t, self.cwd) or self.rules.asked("read", t, self.cwd) for t in targets)
+
+
+_LOOP_VARIABLE = re.compile(r"[a-z][a-z0-9_]*")
+_ZSH_KNOWS = frozenset((
+    "path fpath cdpath manpath mailpath module_path fignore psvar watch prompt argv status pipestatus signals options commands "
+    "functions aliases galiases saliases parameters modules nameddirs userdirs history historywords jobdirs jobstates jobtexts "
+    "dirstack keymaps widgets terminfo termcap errnos sysparams mapfile langinfo histchars reswords patchars builtins "
+    "zsh_eval_context usergroups funcstack functrace funcfiletrace funcsourcetrace dis_aliases dis_functions "
+    "dis_builtins").split())
+"""Variables in small letters that mean something to zsh."""
+
+
+def counts(simple: Simple) -> bool:
+    """``for f in ...``: a variable that no program and no shell reads."""
+    return simple.kind == "assign" and not simple.words and all(
+        a.text.startswith("for ") and _LOOP_VARIABLE.fullmatch(a.name) and a.name not in _ZSH_KNOWS for a in simple.assigns)
+
+
+def exports_safely(simple: Simple) -> bool:
+    """``export NODE_ENV=test``: what may stand before any command may stand for all that follow."""
+    from .forms import SAFE_VARIABLES
+
+    words = [w.literal for w in simple.words]
+    return simple.kind == "assign" and len(words) > 1 and words[0] == "export" and not simple.words[0].glob and all(
+        w is not None and w.partition("=")[0] in SAFE_VARIABLES and "=" in w for w in words[1:])
+
+
+def stops_early(layer: list[Word]) -> bool:
+    """``set -e``, ``set -o pipefail``: when a script ends changes no command."""
+    words = [w.literal for w in layer]
+    return words[0] == "set" and len(words) > 1 and not any(w.brace for w in layer) and re.fullmatch(
+        r"(?:-[eu]+|-[eu]*o (?:pipefail|errexit|nounset))(?: (?:-[eu]+|-[eu]*o (?:pipefail|errexit|nounset)))*",
+        " ".join(w or "?" for w in words[1:])) is not None
+
+
+def _sed_reads(layer: list[Word]) -> bool:
+    if layer[0].value != "sed":
+        return False
+    from .readonly import sed_script
+
+    return not sed_script(layer)[0]
 
 
 def is_no_file(op: str, target: Word) -> bool:

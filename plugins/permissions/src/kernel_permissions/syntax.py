@@ -105,6 +105,8 @@ class Assign(NamedTuple):
     name: str
     text: str
     value: Word | None
+    each: tuple[Word, ...] = ()
+    """What a ``for`` loop gives it, one after the other."""
 
 
 class Redirect(NamedTuple):
