@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from kernel_mcp.host import Host
     from kernel_mcp.link import Link
 
-_SECRET = re.compile(r"password|passwd|passphrase|secret|api[ _-]?key|access[ _-]?token|private[ _-]?key|credential", re.IGNORECASE)
+_SECRET = re.compile(r"password|passwd|passphrase|secret|api[ _-]?key|access[ _-]?token|private[ _-]?key|credential",
+                     re.IGNORECASE)
 ACTIONS = ("accept", "decline", "cancel")
 
 
@@ -35,7 +36,7 @@ class Asked:
     async def roots(self, context: Any) -> Any:
         from mcp_types import ListRootsResult, Root
 
-        return ListRootsResult(roots=[Root(uri=uri, name=name) for uri, name in self.host.roots()])
+        return ListRootsResult(roots=[Root.model_validate({"uri": uri, "name": name}) for uri, name in self.host.roots()])
 
     async def log(self, params: Any) -> None:
         self.host.log(self.link, f"{params.level}: {str(params.data)[:1000]}")
@@ -54,19 +55,22 @@ class Asked:
         from mcp_types import ElicitResult
 
         action, content = await self._answer(params.model_dump(by_alias=True, mode="json", exclude_none=True))
-        return ElicitResult(action=action, content=content) if action == "accept" and content is not None else ElicitResult(action=action)
+        if action == "accept" and content is not None:
+            return ElicitResult(action=action, content=content)
+        return ElicitResult(action=action)
 
     async def _answer(self, asked: dict[str, Any]) -> tuple[Any, dict[str, Any] | None]:
         session = self.host.session
         form = asked.get("mode", "form") == "form"
         schema = asked.get("requestedSchema") if form else None
         if form and asks_for_secret(asked.get("message", ""), schema):
-            session.notice(f"The MCP server {self.link.server.name!r} asked for a secret by a form; that was declined. A secret belongs "
-                           "into its configuration, or into a page that it opens.")
+            session.notice(f"The MCP server {self.link.server.name!r} asked for a secret by a form; that was declined. A secret "
+                           "belongs into its configuration, or into a page that it opens.")
             return "decline", None
         merged = await session.fire(session.make(
             Elicitation, mcp_server_name=self.link.server.name, message=clean_text(str(asked.get("message", ""))),
-            mode="form" if form else "url", url=asked.get("url"), elicitation_id=asked.get("elicitationId"), requested_schema=schema))
+            mode="form" if form else "url", url=asked.get("url"), elicitation_id=asked.get("elicitationId"),
+            requested_schema=schema))
         action, content = _hook_says(merged)
         if action is None:
             action, content = await self._person(asked)
@@ -91,7 +95,8 @@ class Asked:
         try:
             answer = await person(self.link.server.name, asked)
         except Exception as error:
-            self.host.session.notice(f"the question of the MCP server {self.link.server.name!r} failed: {type(error).__name__}: {error}")
+            self.host.session.notice(f"the question of the MCP server {self.link.server.name!r} failed: "
+                                     f"{type(error).__name__}: {error}")
             return "cancel", None
         finally:
             self.host.waiting_for_person -= 1
@@ -128,4 +133,5 @@ def misfit(schema: Any, content: Any) -> str:
 def defaults_of(schema: Any) -> dict[str, Any]:
     """The values that a form proposes."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
-    return {name: field["default"] for name, field in (properties or {}).items() if isinstance(field, dict) and "default" in field}
+    fields = properties.items() if isinstance(properties, dict) else ()
+    return {name: field["default"] for name, field in fields if isinstance(field, dict) and "default" in field}

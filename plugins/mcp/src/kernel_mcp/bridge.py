@@ -78,7 +78,8 @@ class Bridge:
         """The same with everything that a client may ask (SDK contract, 4.5). Secrets are masked."""
         told = []
         for name, link in self.links.items():
-            entry: dict[str, Any] = {"name": name, "status": link.status, "config": link.server.shown(), "scope": link.server.scope}
+            entry: dict[str, Any] = {"name": name, "status": link.status, "config": link.server.shown(),
+                                     "scope": link.server.scope}
             if link.status == "connected":
                 if link.server_info:
                     entry["serverInfo"] = link.server_info
@@ -133,8 +134,10 @@ class Bridge:
 
 def _shown(listed: Any) -> dict[str, Any]:
     hints = listed.annotations
-    facts = {"readOnly": hints.read_only_hint, "destructive": hints.destructive_hint, "openWorld": hints.open_world_hint} if hints else {}
-    shown = {"name": listed.name, "description": listed.description, "annotations": {k: v for k, v in facts.items() if v is not None}}
+    facts = {"readOnly": hints.read_only_hint, "destructive": hints.destructive_hint,
+             "openWorld": hints.open_world_hint} if hints else {}
+    shown = {"name": listed.name, "description": listed.description,
+             "annotations": {k: v for k, v in facts.items() if v is not None}}
     return {k: v for k, v in shown.items() if v}
 
 
@@ -207,8 +210,8 @@ class View:
     def _commands_of(self, name: str, link: Link | None) -> None:
         from kernel_mcp.prompts import PromptCommand
 
-        for command in self._commands.pop(name, ()):
-            self.session.commands.pop(command, None)
+        for old in self._commands.pop(name, ()):
+            self.session.commands.pop(old, None)
         if link is None or link.status != "connected":
             return
         mine = self._commands.setdefault(name, [])

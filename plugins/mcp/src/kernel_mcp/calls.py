@@ -39,7 +39,9 @@ async def request(link: Link, send: Callable[[Any, Callable[[], None]], Awaitabl
 
     :raises ToolError: no result came.
     """
-    for attempt in (1, 2):
+    attempt = 0
+    while True:
+        attempt += 1
         client = await _connected(link)
         try:
             return await _limited(link, client, send, read_only)

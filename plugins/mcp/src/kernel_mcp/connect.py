@@ -22,7 +22,8 @@ async def open_client(host: Host, link: Link, stack: AsyncExitStack) -> Any:
     if kind == "stdio":
         from kernel_mcp.stdio import Child, Lines
 
-        link.child = child = await Child.start(link.server, host.cwd, host.environment(link.server), lambda t: host.log(link, f"stderr: {t}"))
+        link.child = child = await Child.start(link.server, host.cwd, host.environment(link.server),
+                                               lambda text: host.log(link, f"stderr: {text}"))
         stack.push_async_callback(child.stop)  # also where the import or the first message fails
         await host.engine()
         transport: Any = Lines(child)

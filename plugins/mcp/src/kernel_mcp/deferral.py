@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from kernel import Session
+    from kernel import Session, Tool
     from kernel_mcp.tools import McpTool
 
 SEARCH = "ToolSearch"
@@ -69,13 +69,14 @@ class Deferral:
 
     def _search_exists(self) -> bool:
         """Without the tool that loads them nothing may be deferred."""
-        tool = self._session.harness.tools.get(SEARCH)
+        tool: Tool | None = self._session.harness.tools.get(SEARCH)
         wanted = self._session.options.tools
         return tool is not None and (wanted is None or SEARCH in wanted) and self._session.policy.is_visible(tool)
 
     def _offer_search(self) -> None:
-        if SEARCH not in self._session.toolbox.by_name:
-            self._session.toolbox.offer([self._session.harness.tools.get(SEARCH)])
+        tool: Tool | None = self._session.harness.tools.get(SEARCH)
+        if tool is not None and SEARCH not in self._session.toolbox.by_name:
+            self._session.toolbox.offer([tool])
 
     def _used_before(self) -> set[str]:
         """Names that the history calls: a resumed conversation goes on with what it had loaded."""
@@ -101,8 +102,8 @@ class Deferral:
 
 
 def listing(names: list[str]) -> str:
-    return (f"More tools can be had with {SEARCH}. Their schemas are not loaded: a call fails until {SEARCH} has brought the tool "
-            f"(query \"select:NAME\", or words). Names:\n" + "\n".join(names))
+    return (f"More tools can be had with {SEARCH}. Their schemas are not loaded: a call fails until {SEARCH} has brought the "
+            f"tool (query \"select:NAME\", or words). Names:\n" + "\n".join(names))
 
 
 def usage(session: Session, tools: Any) -> list[dict[str, Any]]:

@@ -50,7 +50,9 @@ class Server(Struct, frozen=True, kw_only=True):
     @property
     def endpoint(self) -> tuple[Any, ...]:
         """What two entries share that lead to the same server."""
-        return ("url", self.url) if self.remote else ("command", self.command, *self.args) if self.kind == "stdio" else ("name", self.name)
+        if self.remote:
+            return ("url", self.url)
+        return ("command", self.command, *self.args) if self.kind == "stdio" else ("name", self.name)
 
     def shown(self) -> dict[str, Any]:
         """The entry for people and programs: as written, with secret values masked."""
@@ -150,7 +152,7 @@ def _texts(entry: dict[str, Any], key: str, expand: Expander) -> dict[str, str]:
         return {}
     if not isinstance(value, dict) or any(not isinstance(v, str) for v in value.values()):
         raise BadEntry("invalid_config", f'"{key}" must be an object of texts')
-    if any("\0" in k + v or "=" in k and key == "env" for k, v in value.items()):
+    if any("\0" in k + v or ("=" in k and key == "env") for k, v in value.items()):
         raise BadEntry("invalid_config", f'"{key}" holds a name that cannot be used')
     for name in value:
         expand.look(name, key)

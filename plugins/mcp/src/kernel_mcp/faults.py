@@ -43,17 +43,19 @@ def describe(link: Link, error: BaseException | None, was_ready: bool) -> tuple[
         return "failed", f"{gate.fault}: the configured Authorization header was refused"
     text = gate.fault if gate is not None and gate.fault else ""
     first = all_of[0] if all_of else None
-    if not text and isinstance(first, FileNotFoundError):
+    if not text and isinstance(first, TimeoutError):
+        text = str(first) or "it took too long"
+    elif not text and isinstance(first, FileNotFoundError):
         text = f"the program {link.server.raw.get('command', '')!r} was not found"
     elif not text and isinstance(first, OSError):
         text = f"it could not be started: {first.strerror or first}"
     elif not text and first is not None:
-        text = f"{type(first).__name__}: {first}" if not isinstance(first, TimeoutError) else str(first) or "it took too long"
+        text = f"{type(first).__name__}: {first}"
     if link.child is not None:
-        code = link.child.process.returncode
+        code = link.child.own_exit
         if was_ready and not text:
             text = "the server ended" + (f" (exit code {code})" if code is not None else "")
-        elif code not in (None, 0) and "not ready" not in text:
+        elif code not in (None, 0):
             text = f"the server ended with exit code {code} before it was ready"
         if link.child.stderr and not (was_ready and code == 0):
             text += f"; it said: {link.child.stderr[-1]}"
@@ -76,13 +78,15 @@ def call_error(link: Link, error: Any, *, read_only: bool) -> ToolError:
     name = link.server.name
     if isinstance(error, MCPError):
         if error.code == -32000 and "closed" in error.message.lower():
-            return ToolError("mcp_disconnected", f"The MCP server {name!r} closed the connection during the call; what the call did is "
-                             "not known.", retryable=read_only)
+            return ToolError("mcp_disconnected", f"The MCP server {name!r} closed the connection during the call; what the call did "
+                             "is not known.", retryable=read_only)
         if link.gate is not None and link.gate.status in AUTH:
-            return ToolError("mcp_auth_required", f"The MCP server {name!r} refused the call ({link.gate.fault}): it needs a login.")
+            return ToolError("mcp_auth_required", f"The MCP server {name!r} refused the call ({link.gate.fault}): it needs a "
+                             f"login. A person can run: kernel mcp login {name}")
         detail = link.gate.fault if link.gate is not None and link.gate.status else ""
         data = f" {error.error.data}" if error.error.data else ""
-        return ToolError("mcp_protocol", f"MCP error {error.code}: {error.message}{data[:1000]}" + (f" ({detail})" if detail else ""))
+        why = f"{data[:1000]}" + (f" ({detail})" if detail else "")
+        return ToolError("mcp_protocol", f"MCP error {error.code}: {error.message}{why}")
     if isinstance(error, ValidationError):
         lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:3])
         return ToolError("mcp_protocol", f"The MCP server {name!r} sent a result that does not follow the protocol: {lines}")

@@ -14,12 +14,13 @@ import httpx2
 
 from kernel_mcp.stdio import MAX_LINE
 
+_METADATA = re.compile(r"/\.well-known/(oauth-authorization-server|openid-configuration)")
 NO_ANSWER = 599
 """The status of an answer that stands for a request which got none."""
 
 
 class Gate(httpx2.AsyncBaseTransport):
-    """The innermost transport. ``status`` and ``fault`` are those of the last request for a message; 0 and empty where it was fine.
+    """The innermost transport. ``status`` and ``fault`` are those of the last message; 0 and empty where it was fine.
 
     :param first_byte_s: how long a server may take until its answer begins.
     """
@@ -31,9 +32,13 @@ class Gate(httpx2.AsyncBaseTransport):
         self.fault = ""
         self.logged_in = False
         """Whether requests carry a token of a login."""
+        self.metadata_url: str | None = None
+        """Where the authorization server's metadata lies, where it is not to be searched for."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         fault = ""
+        if self.metadata_url and _METADATA.search(request.url.path):
+            request = httpx2.Request("GET", self.metadata_url, headers={"accept": "application/json"})
         try:
             with anyio.fail_after(self._first_byte_s):
                 response = await self._inner.handle_async_request(request)

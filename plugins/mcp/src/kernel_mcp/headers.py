@@ -28,7 +28,8 @@ async def headers_of(host: Host, server: Server) -> dict[str, str]:
     if not server.headers_helper:
         return headers
     if server.scope in ("project", "local", "agent") and not host.session.settings.trusted:
-        host.session.notice(f"the headersHelper of the MCP server {server.name!r} does not run: this workspace has not been trusted")
+        host.session.notice(f"the headersHelper of the MCP server {server.name!r} does not run: this workspace has not been "
+                            "trusted")
         return headers
     made = await _run(host, server)
     lower = {name.lower() for name in made}

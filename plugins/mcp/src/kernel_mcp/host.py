@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
     from kernel import Session
+    from kernel_mcp.auth import Login
+    from kernel_mcp.credentials import Credentials
     from kernel_mcp.entries import Server
     from kernel_mcp.link import Link
 
@@ -28,25 +30,34 @@ PERSON = "mcp.person"
 class Host:
     """One per session that has servers.
 
-    :param interactive: whether a login may open a browser and wait for a person.
+    :param login: who takes a person through a login; ``None``: nobody, as in a run without a person.
     """
 
-    def __init__(self, session: Session, *, interactive: bool = False) -> None:
+    def __init__(self, session: Session, *, login: Login | None = None) -> None:
         self.session = session
-        self.interactive = interactive
+        self.login = login
         self.limits = lim.read()
         self.waiting_for_person = 0
         """How many servers wait for a person now; their calls are not idle."""
         self._slots = {False: anyio.Semaphore(self.limits.local), True: anyio.Semaphore(self.limits.remote)}
+        self._forgetful: dict[str, Credentials] = {}
         self._engine: asyncio.Task[None] | None = None
+
+    def credentials(self, server: Server) -> Credentials:
+        """What is kept of the logins at a server; one object per connection of a session that keeps nothing on disk."""
+        from kernel_mcp.credentials import Credentials, place
+
+        if self.login is not None and not self.login.remembers:
+            return self._forgetful.setdefault(server.url, Credentials(server, None))
+        return Credentials(server, place())
 
     @property
     def cwd(self) -> str:
         return str(self.session.options.cwd)
 
-    def slot(self, server: Server) -> anyio.Semaphore:
+    def slot(self, server: Server) -> Slot:
         """A place among those that connect at once."""
-        return self._slots[server.remote]
+        return Slot(self._slots[server.remote], self.limits.connect_wait_s)
 
     async def engine(self) -> None:
         """Wait until the package is imported; the import runs in a thread, beside the servers' own start."""
@@ -95,7 +106,8 @@ class Host:
         while True:
             began = anyio.current_time()
             try:
-                async with client.listen(tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True) as events:
+                async with client.listen(tools_list_changed=True, prompts_list_changed=True,
+                                         resources_list_changed=True) as events:
                     async for event in events:
                         name = type(event).__name__.lower()
                         link.note_change("tools" if "tool" in name else "prompts" if "prompt" in name else "resources")
@@ -116,3 +128,26 @@ class Host:
         """The launch directory and the additional ones, as (URI, name)."""
         folders = [Path(self.cwd), *(Path(d) for d in self.session.options.add_dirs)]
         return [(folder.absolute().as_uri(), folder.name) for folder in dict.fromkeys(folders)]
+
+
+class Slot:
+    """A place among those that connect at once; given up after a while, so that silent servers hold up nobody."""
+
+    def __init__(self, places: anyio.Semaphore, longest_s: float) -> None:
+        self._places = places
+        self._longest_s = longest_s
+        self._held = False
+
+    async def __aenter__(self) -> None:
+        await self._places.acquire()
+        self._held = True
+        self._timer = asyncio.get_running_loop().call_later(self._longest_s, self._release)
+
+    async def __aexit__(self, *error: object) -> None:
+        self._timer.cancel()
+        self._release()
+
+    def _release(self) -> None:
+        if self._held:
+            self._held = False
+            self._places.release()

@@ -25,6 +25,8 @@ class Limits(Struct, frozen=True, kw_only=True):
 
     start_s: float = 30.0
     connect_wait_s: float = 5.0
+    extras_s: float = 5.0
+    """How long a start waits for the lists of prompts and resources."""
     call_s: float = 100_000.0
     first_byte_s: float = 60.0
     idle_remote_s: float | None = 300.0
@@ -44,7 +46,7 @@ def read() -> Limits:
     remote, local = (base.idle_remote_s, base.idle_local_s) if idle is None else (idle or None, idle or None)
     tokens = _number("MAX_MCP_OUTPUT_TOKENS")
     return Limits(
-        start_s=start or base.start_s, connect_wait_s=wait or base.connect_wait_s, call_s=call or base.call_s,
+        start_s=start or base.start_s, extras_s=min(base.extras_s, (start or base.start_s) / 2), connect_wait_s=wait or base.connect_wait_s, call_s=call or base.call_s,
         first_byte_s=max(base.first_byte_s, call or 0.0), idle_remote_s=remote, idle_local_s=local,
         result_chars=(tokens or 25_000) * CHARS_PER_TOKEN, local=_number("MCP_SERVER_CONNECTION_BATCH_SIZE") or base.local,
         remote=_number("MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE") or base.remote)

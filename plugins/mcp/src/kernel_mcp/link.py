@@ -145,14 +145,17 @@ class Link:
     async def _live(self) -> None:
         """One connection: open, list, serve until it is over."""
         started = anyio.Event()
-        watchdog = asyncio.get_running_loop().call_later(self.host.limits.start_s, self._too_slow, started)
+        watchdog: asyncio.TimerHandle | None = None
         try:
             with anyio.CancelScope() as self._scope:
                 async with AsyncExitStack() as stack:
                     async with self.host.slot(self.server):
+                        watchdog = asyncio.get_running_loop().call_later(self.host.limits.start_s, self._too_slow, started)
                         client = await self.host.open_client(self, stack)
                         self._take_facts(client)
-                        await self._list_all(client, KINDS, must=True)
+                        await self._list_all(client, KINDS[:1], must=True)
+                        with anyio.move_on_after(self.host.limits.extras_s):  # what hangs here costs its list alone
+                            await self._list_all(client, KINDS[1:])
                     started.set()
                     watchdog.cancel()
                     self.client = client
@@ -164,7 +167,8 @@ class Link:
                         await self._over.wait()
                         group.cancel_scope.cancel()
         finally:
-            watchdog.cancel()
+            if watchdog is not None:
+                watchdog.cancel()
             self._scope = None
         if not started.is_set() and not self._over.is_set():
             raise TimeoutError(f"it was not ready within {self.host.limits.start_s:g} seconds")
@@ -240,7 +244,9 @@ class Link:
         return items[:lim.MAX_ITEMS]
 
     async def _tried(self, fetch: Callable[[], Any]) -> Any:
-        for attempt in range(1, lim.FIRST_TRIES + 1):
+        attempt = 0
+        while True:
+            attempt += 1
             try:
                 return await fetch()
             except Exception as error:

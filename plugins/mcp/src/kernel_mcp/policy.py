@@ -62,7 +62,8 @@ def _entry(entry: Any, env: Mapping[str, str], *, allow: bool) -> tuple[str, Any
     key, value = found[0], entry[found[0]]
     expand = Expander(env, lambda text: None)
     if key == "serverCommand":
-        return (key, [expand(v, "") for v in value]) if isinstance(value, list) and all(isinstance(v, str) for v in value) else None
+        fits = isinstance(value, list) and all(isinstance(v, str) for v in value)
+        return (key, [expand(v, "") for v in value]) if fits else None
     if not isinstance(value, str) or not value:
         return None
     if key == "serverName":

@@ -46,7 +46,8 @@ class PromptCommand:
             result = await request(self.link, send, read_only=True)
         except ToolError as error:
             raise UsageError(str(error), context=f"/{self.name}") from error
-        blocks = [block for number, message in enumerate(result.messages) for block in _blocks(session, f"prompt-{number}", message)]
+        name = f"prompt-{session.clock.new_id()}"
+        blocks = [b for n, message in enumerate(result.messages) for b in _blocks(session, f"{name}-{n}", message)]
         if not blocks:
             raise UsageError("the server gave an empty prompt", context=f"/{self.name}")
         return Expansion(blocks=blocks)
@@ -72,6 +73,8 @@ def _blocks(session: Session, name: str, message: Any) -> list[Block]:
     item = message.content
     if item.type == "text":
         text = clean_text(item.text)
-        return [{"type": "text", "text": text if message.role == "user" else f"(the assistant said:) {text}"}] if text.strip() else []
+        if not text.strip():
+            return []
+        return [{"type": "text", "text": text if message.role == "user" else f"(the assistant said:) {text}"}]
     block = _block(session, name, item)
     return [block if block is not None else {"type": "text", "text": _words(session, name, item)}]

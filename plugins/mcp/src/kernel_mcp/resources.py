@@ -65,7 +65,8 @@ class ListMcpResourcesTool(_ResourceTool):
     }
 
     async def call(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
-        listed = [{**_facts(r), "server": link.server.name} for link in self.links(input.get("server")) for r in link.lists.resources]
+        listed = [{**_facts(r), "server": link.server.name}
+                  for link in self.links(input.get("server")) for r in link.lists.resources]
         return self.result(context, listed, input.get("server") or "all servers")
 
 
@@ -83,8 +84,8 @@ class ReadMcpResourceTool(_ResourceTool):
     async def call(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
         link = self.links(input["server"])[0]
         contents = await read(link, input["uri"])
-        return self.result(context, {"contents": [_part(context.session, f"{context.call_id}-{n}", c) for n, c in enumerate(contents)]},
-                           input["server"])
+        parts = [_part(context.session, f"{context.call_id}-{n}", c) for n, c in enumerate(contents)]
+        return self.result(context, {"contents": parts}, input["server"])
 
 
 class ReadMcpResourceDirTool(_ResourceTool):
@@ -106,7 +107,8 @@ class ReadMcpResourceDirTool(_ResourceTool):
             if rest == address or not rest:
                 continue
             name, slash, _ = rest.partition("/")
-            inside.setdefault(folder + name, {"uri": folder + name, "name": name, "mimeType": "inode/directory"} if slash else _facts(resource))
+            inside.setdefault(folder + name, {"uri": folder + name, "name": name, "mimeType": "inode/directory"} if slash
+                              else _facts(resource))
         if not inside:
             raise ToolError("not_found", f"Nothing lies in {input['uri']!r} of the MCP server {input['server']!r}.")
         return self.result(context, {"resources": list(inside.values())}, input["server"])

@@ -64,8 +64,8 @@ def fit(session: Session, name: str, server: str, text: str, limit: int, warn: i
         return text, None
     path, where = session.kept(name, text)
     lines = text.count("\n") + 1
-    return (f"{text[:min(PREVIEW, limit)]}\n... (the result is too long: {len(text):,} characters in {lines:,} lines, the limit is "
-            f"{limit:,}; the whole text {where}. {READ_HINT if path else ''})", path)
+    return (f"{text[:min(PREVIEW, limit)]}\n... (the result is too long: {len(text):,} characters in {lines:,} lines, the limit "
+            f"is {limit:,}; the whole text {where}. {READ_HINT if path else ''})", path)
 
 
 def _block(session: Session, name: str, item: Any) -> Block | None:

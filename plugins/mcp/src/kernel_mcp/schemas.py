@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
+MAX_DEPTH = 120
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 
 
@@ -119,7 +120,15 @@ def cut(text: str, limit: int = 2048) -> str:
 
 
 def encodable(value: Any) -> bool:
-    """Whether a schema can be sent at all."""
+    """Whether a schema can be sent: JSON, and not nested beyond what readers take."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [inner for outer in level if isinstance(outer, dict | list)
+                 for inner in (outer.values() if isinstance(outer, dict) else outer)]
+        if not level:
+            break
+    else:
+        return False
     try:
         json.dumps(value).encode()
     except (TypeError, ValueError, RecursionError):

@@ -168,7 +168,7 @@ def _plugin(found: Gathered, plugin: Plugin, settings: Settings) -> None:
 
 
 def _user_config(plugin: str, settings: Settings) -> dict[str, str]:
-    options = {}
+    options: dict[str, Any] = {}
     for layer, value in reversed(settings.by_layer("pluginConfigs")):
         if layer.scope in ("user", "cli", "managed") and isinstance(value, dict):
             for key, entry in value.items():

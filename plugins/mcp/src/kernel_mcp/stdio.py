@@ -8,6 +8,7 @@ What a message is, is still the package's business.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -16,6 +17,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
+
+from kernel_mcp.schemas import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +44,8 @@ class Child:
     def __init__(self, process: Process, log: Callable[[str], None]) -> None:
         self.process = process
         self.stderr: deque[str] = deque(maxlen=STDERR_LINES)
+        self.own_exit: int | None = None
+        """The exit code of a server that ended before we asked it to."""
         self._log = log
 
     @classmethod
@@ -78,6 +83,8 @@ class Child:
     async def stop(self) -> None:
         """Close stdin, wait, TERM, KILL, each for the whole group. Returns in bounded time."""
         with anyio.CancelScope(shield=True):
+            if self.own_exit is None:
+                self.own_exit = self.process.returncode
             if self.process.stdin is not None:
                 with suppress(Exception):
                     await self.process.stdin.aclose()
@@ -104,12 +111,12 @@ class Child:
             if hasattr(os, "killpg"):
                 os.killpg(self.process.pid, number)
             else:
-                self.process.send_signal(number)
+                self.process.send_signal(signal.Signals(number))
 
     async def _gone(self, seconds: float) -> bool:
         """Whether the process ended in time. Its pipes may live on in a child, so its end of file does not count."""
         with anyio.move_on_after(seconds):
-            while self.process.returncode is None:
+            while self.process.returncode is None:  # noqa: ASYNC110  # wait() would wait for the pipes, too
                 await anyio.sleep(0.01)
         return self.process.returncode is not None
 
@@ -168,8 +175,8 @@ class Lines:
                         await self._incoming.send(TooLong(line))
                         continue
                     try:
-                        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-                    except ValueError:
+                        message = _message(jsonrpc_message_adapter, line)
+                    except (ValueError, RecursionError):
                         if line.strip():
                             noise += len(line) + 1
                             await self._incoming.send(Noise(line))
@@ -185,9 +192,31 @@ class Lines:
         try:
             async with self._outgoing:
                 async for item in self._outgoing:
-                    await stdin.send(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode("utf-8", "replace") + b"\n")
+                    line = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    await stdin.send(line.encode("utf-8", "replace") + b"\n")
         except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
             await self._incoming.aclose()  # nobody reads us any more: the connection is over
+
+
+def _message(adapter: Any, line: bytes) -> Any:
+    """The package's message of a line. Its reader refuses half a character in a text, and deep schemas; ours mends and takes them.
+
+    :raises ValueError: it is none.
+    """
+    try:
+        return adapter.validate_json(line, by_name=False)
+    except ValueError:
+        if not line.lstrip().startswith(b"{"):
+            raise
+    return adapter.validate_python(_mended(json.loads(line)), by_name=False)
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {clean_text(k): _mended(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_mended(v) for v in value]
+    return clean_text(value) if isinstance(value, str) else value
 
 
 class TooLong(Exception):

@@ -18,6 +18,7 @@ from kernel_mcp.stdio import Noise, TooLong
 LISTS = {"notifications/tools/list_changed": "tools", "notifications/prompts/list_changed": "prompts",
          "notifications/resources/list_changed": "resources"}
 _CONTENT = frozenset({"text", "image", "audio", "resource_link", "resource"})
+_VERSION = "io.modelcontextprotocol/protocolVersion"
 _MOST_SAID = 20
 
 
@@ -29,13 +30,16 @@ class Watched:
     :param log: a line for the debug log.
     """
 
-    def __init__(self, inner: Any, *, changed: Callable[[str], None], ended: Callable[[], None], log: Callable[[str], None]) -> None:
+    def __init__(self, inner: Any, *, changed: Callable[[str], None], ended: Callable[[], None],
+                 log: Callable[[str], None]) -> None:
         self._inner = inner
         self._changed = changed
         self.ended = ended
         self._log = log
         self._said = 0
         self._open: dict[str, tuple[Any, str]] = {}
+        self._stateless = False
+        """Whether requests carry the revision themselves, as they do from 2026-07-28 on."""
         self.output_schemas: dict[str, Any] = {}
         """By the server's own name of the tool; kept here, so that a result that does not fit does not fail a call."""
 
@@ -54,6 +58,8 @@ class Watched:
         method = getattr(message, "method", None)
         if request is not None and method:
             self._open[str(request)] = (request, method)
+            params = getattr(message, "params", None)
+            self._stateless = isinstance(params, dict) and _VERSION in (params.get("_meta") or ())
         elif method == "notifications/cancelled" and isinstance(message.params, dict):
             self._open.pop(str(message.params.get("requestId")), None)
 
@@ -91,6 +97,8 @@ class Watched:
                 for request, _ in asked]
 
     def _mend(self, asked: str, result: dict[str, Any]) -> None:
+        if self._stateless:
+            result.setdefault("resultType", "complete")  # what a result is that does not say it
         if asked == "tools/list" and isinstance(result.get("tools"), list):
             result["tools"] = [tool for raw in result["tools"] if (tool := self._tool(raw)) is not None]
         elif asked == "tools/call" and isinstance(result.get("content"), list):
@@ -114,7 +122,8 @@ class Watched:
         if not encodable(tool["inputSchema"]):
             self.log(f"the tool {name!r} is left out: its input schema cannot be sent")
             return None
-        self.output_schemas[name] = tool.pop("outputSchema", None)
+        declared = tool.pop("outputSchema", None)
+        self.output_schemas[name] = declared if encodable(declared) else None
         for key in ("description", "title"):
             if key in tool and not isinstance(tool[key], str):
                 del tool[key]
