@@ -1,0 +1,41 @@
+"""A tool name that is neither built in, nor `mcp__…`, nor a declared tool of a kernel plugin.
+
+Why: The grant matches nothing.
+
+Bad:
+
+    allowed-tools: Grepp
+
+Good:
+
+    allowed-tools: Grep
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernel_linter.markdown import TextFile
+from kernel_linter.rule import Diagnostic
+from kernel_linter.texts import looks_like_rest
+from kernel_linter.tools import REMOVED, known, near
+from kernel_linter.words import shown
+
+CODE = "SKL020"
+SEVERITY = "warning"
+FIX = "none"
+ON = "skill command"
+SINCE = "0.1.0"
+
+
+def check(text: TextFile) -> Iterator[Diagnostic]:
+    extra = text.plugin.extra_tools if text.plugin else frozenset()
+    for key in ("allowed-tools", "disallowed-tools"):
+        for entry in text.tools(key):
+            if (
+                not known(entry.name, extra)
+                and entry.name not in REMOVED
+                and entry.name != "*"
+                and not looks_like_rest(entry.raw)
+            ):
+                yield text.at(f"{key}: {shown(entry.raw)} names no tool{near(entry.name, extra)}", key, about=entry.name)
