@@ -48,6 +48,13 @@ class Bridge:
                 if names is None or link.server.name in names:
                     await link.settled.wait()
 
+    async def ready(self, session: Session) -> None:
+        """Wait a while for servers that still connect, and show a session what they brought."""
+        await self.wait(self.host.limits.connect_wait_s)
+        for view in self.views:
+            if view.session is session:
+                view.sync()
+
     async def close(self) -> None:
         await asyncio.gather(*(link.stop() for link in self.links.values()), return_exceptions=True)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from kernel import Session, Tool, ToolContext, ToolResult
 from kernel_tools_user import manuals
 
+BRIDGE = "mcp"
+"""Where the plugin that holds the connections to servers puts its bridge: ``session.plugin_state[BRIDGE]``."""
 DEFAULT_RESULTS = 5
 SCHEMA_CHARS = 40_000
 """About 10,000 tokens; what does not fit is named only."""
@@ -39,9 +42,7 @@ def find(tools: list[Tool], query: str, limit: int) -> Found:
     required = [w[1:].lower() for w in words if w.startswith("+") and len(w) > 1]
     wanted = [*required, *(w.lower() for w in words if not w.startswith("+"))]
     named = _by_name(tools, [w.strip("`'\",;:().").removeprefix("+") for w in words])
-    texts = {t.name: _Text(t) for t in tools}
-    ranked = [(sum(texts[t.name].worth(w) for w in wanted), t) for t in tools
-              if t not in named and all(texts[t.name].worth(w) for w in required)]
+    ranked = [(_Text.of(t).score(wanted, required), t) for t in tools if t not in named]
     best = sorted((r for r in ranked if r[0]), key=lambda r: -r[0])  # stable: ties keep their order
     return Found([*named, *(t for _, t in best)][:limit], [])
 
@@ -57,23 +58,59 @@ def _by_name(tools: list[Tool], names: list[str]) -> list[Tool]:
     return list(dict.fromkeys(known[n.lower()] for n in names if n.lower() in known))
 
 
+_PLAIN = bytes(ord(chr(c).lower()) if chr(c).isascii() and chr(c).isalnum() else 32 for c in range(256))
+"""Bytes to lower-case letters, digits and blanks: one pass over a text, so that a thousand tools are searched at once."""
+
+
 class _Text:
-    """A tool as words."""
+    """A tool as text: as it is, and as plain words between blanks."""
 
     def __init__(self, tool: Tool) -> None:
-        spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", tool.name)
-        self.parts = {p.lower() for p in re.split(r"[^A-Za-z0-9]+", spaced) if p}
         self.name = tool.name.lower()
-        self.description = tool.description.lower()
-        self.words = set(re.findall(r"[a-z0-9]+", self.description))
+        self._parts = _plain(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", tool.name))
+        self._description = tool.description
+        self._words = _plain(f"{tool.description} {getattr(tool, 'search_hint', '')}")
+
+    @classmethod
+    def of(cls, tool: Tool) -> _Text:
+        """The text of a tool, made once."""
+        text = _texts.get(tool)
+        if text is None:
+            text = _texts[tool] = cls(tool)
+        return text
+
+    def score(self, wanted: list[str], required: list[str]) -> int:
+        """What the words are worth together; 0 where a required one is missing."""
+        total = 0
+        for word in wanted:
+            worth = self.worth(word)
+            if not worth and word in required:
+                return 0
+            total += worth
+        return total
 
     def worth(self, word: str) -> int:
-        if word in self.parts:
-            return _NAME
-        score = _NAME_PART if word in self.name else 0
-        if word in self.words:
-            return score + 2 * _DESCRIPTION
-        return score + (_DESCRIPTION if word in self.description else 0)
+        if not word.isascii() or not word.isalnum():
+            return self._worth_as_it_stands(word)
+        score = 0
+        if word in self.name:
+            if b" %b " % word.encode() in self._parts:
+                return _NAME
+            score = _NAME_PART
+        plain = word.encode()
+        if plain in self._words:
+            score += 2 * _DESCRIPTION if b" %b " % plain in self._words else _DESCRIPTION
+        return score
+
+    def _worth_as_it_stands(self, word: str) -> int:
+        return _NAME_PART * (word in self.name) + _DESCRIPTION * (word in self._description.lower())
+
+
+_texts: WeakKeyDictionary[Tool, _Text] = WeakKeyDictionary()
+
+
+def _plain(text: str) -> bytes:
+    return b" %b " % text.encode("ascii", "replace").translate(_PLAIN)
 
 
 class ToolSearch(Tool):
@@ -101,35 +138,45 @@ class ToolSearch(Tool):
         return manuals.SEARCH
 
     def is_enabled(self, session: Session) -> bool:
-        return any(is_deferred(t) for t in session.harness.tools)
+        return bool(session.toolbox.deferred) or any(is_deferred(t) for t in session.harness.tools)
 
     def is_read_only(self, input: dict[str, Any]) -> bool:
         return True
 
     async def call(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
         limit = min(input.get("max_results") or DEFAULT_RESULTS, DEFAULT_RESULTS)
+        bridge = context.session.plugin_state.get(BRIDGE)
+        if bridge is not None:
+            await bridge.ready(context.session)  # servers that still connect may have what is looked for
         found = find(candidates(context.session), input["query"], limit)
         structured: dict[str, Any] = {"matches": [t.name for t in found.tools], "query": input["query"]}
         if found.missing:
             structured["missing"] = found.missing
-        return ToolResult(content=_shown(found), structured=structured, status="success" if found.tools else "empty")
+        text, shown = _shown(found)
+        context.session.toolbox.load(shown)  # in the requests from the next one on, for the rest of the session
+        return ToolResult(content=text, structured=structured, status="success" if found.tools else "empty")
 
 
-def _shown(found: Found) -> str:
-    """The definitions as JSON, one tool in a line; tools over the budget by name."""
+def _shown(found: Found) -> tuple[str, list[str]]:
+    """The definitions as JSON, one tool in a line; tools over the budget by name. And the names of those shown whole."""
     import msgspec
 
     lines: list[str] = []
+    whole: list[str] = []
     room = SCHEMA_CHARS
     for tool in found.tools:
         line = msgspec.json.encode(tool.definition()).decode("utf-8", "replace")
         if len(line) > room:
             line = f"{tool.name}: its schema is too long to be shown beside the others (select:{tool.name} shows it first)"
             line = line if lines else f"{tool.name}: its schema is too long to be shown"
+            if not lines:
+                whole.append(tool.name)  # its definition is in the next request all the same
+        else:
+            whole.append(tool.name)
         room -= len(line)
         lines.append(line)
     if not lines:
         lines.append("No tool matches. Try other words, or fewer required ones.")
     if found.missing:
         lines.append(f"There is no tool named {', '.join(found.missing)}.")
-    return "\n".join(lines)
+    return "\n".join(lines), whole
