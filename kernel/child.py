@@ -25,7 +25,7 @@ from msgspec import Struct
 from kernel import events as e
 from kernel.extension import each, open_all
 from kernel.loop import turns
-from kernel.messages import Block, History, normalise, text_of
+from kernel.messages import Block, History, Role, normalise, text_of
 from kernel.middleware import fold_model
 from kernel.models import ModelInfo, ModelProvider, Usage
 from kernel.outcome import Turn, ending, make_result
@@ -51,7 +51,8 @@ class ChildSpec(Struct, kw_only=True):
     """What makes a subagent another than its parent.
 
     ``prompt``: its system prompt; ``None``: a fork, which has the parent's prompt, tools and history as they are.
-    ``tools``: what it may be offered; rules and the tools themselves still have their say.
+    ``tools``: what it is offered; rules and the tools themselves still have their say. ``admits``: asked of every tool, of those
+    too that an extension brings later. ``history``: what it did before, where it is resumed.
     ``model``: another provider and model than the parent's. ``mode``: another permission mode.
     ``max_turns``: answers with tool calls. ``instructions``: whether it is told what people wrote for the model, and what
     plugins say about the surroundings.
@@ -64,6 +65,8 @@ class ChildSpec(Struct, kw_only=True):
     tool_use_id: str | None = None
     prompt: str | None = ""
     tools: Sequence[Tool] = ()
+    admits: Callable[[Tool], bool] | None = None
+    history: Sequence[tuple[Role, list[Block]]] = ()
     model: tuple[ModelProvider, ModelInfo] | None = None
     mode: str | None = None
     effort: str | None = None
@@ -114,8 +117,10 @@ class Child(Session):
                               or os.environ.get("CLAUDE_CODE_FORWARD_SUBAGENT_TEXT", "").lower() in ON)
         if spec.prompt is None:
             self._copy(parent)
-        elif transcript.restored.messages:
-            self.history = History(normalise(transcript.restored.messages)[0])
+        else:
+            self.history = History(normalise(spec.history or transcript.restored.messages)[0])
+            if spec.admits is not None:
+                self.toolbox.admits = spec.admits
 
     def _copy(self, parent: Session) -> None:
         """A fork: its first request begins with what the parent's last one was."""
@@ -124,6 +129,7 @@ class Child(Session):
         self.history = History([*parent.history.messages, ("user", results)])
         self.system, self.read_files = parent.system, dict(parent.read_files)
         self.toolbox.copy(parent.toolbox)
+        self.toolbox.admits = lambda tool: tool.name not in self.toolbox.by_name  # extensions bring again what is there
 
     # -- life ----------------------------------------------------------------------------------------------------------
     async def start(self) -> None:

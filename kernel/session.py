@@ -34,7 +34,7 @@ from kernel.transcript import Entry, Transcript
 
 if TYPE_CHECKING:
     from kernel.agents import AgentRunner
-    from kernel.child import Child, ChildSpec
+    from kernel.clock import Clock
     from kernel.extension import SlashCommand
     from kernel.harness import Harness
     from kernel.sandbox import Sandbox
@@ -53,7 +53,7 @@ Asker = Callable[[PermissionCall, Verdict, str], Awaitable[dict[str, Any]]]
 
 
 class Session:
-    """Opened by ``Harness.open``; not made by hand. A subagent's is a ``Child``, opened by ``child``.
+    """Opened by ``Harness.open``; not made by hand. A subagent's is a ``Child``.
 
     ``plugin_state`` is of one context: a subagent begins with an empty one. What belongs to the whole conversation (tables of
     background tasks, connections, callbacks of the embedding program) plugins keep in ``session.root.plugin_state``.
@@ -68,7 +68,7 @@ class Session:
         self.harness = harness
         self.options = harness.options
         self.plugins = harness.plugins
-        self.clock = harness.clock
+        self.clock: Clock = harness.clock
         self.transcript = transcript
         self.id = transcript.session_id
         self.project_root = str(self.options.cwd)
@@ -114,7 +114,7 @@ class Session:
         self._started = False
         self._closed = False
         self.sandbox: Sandbox | None = parent.sandbox if parent else harness.open_sandbox(self)
-        self.policy: Policy = harness.open_policy(self) if parent is None else for_agent(parent.policy, self)
+        self.policy: Policy = harness.open_policy(self) if parent is None else for_agent(parent.root.policy, self)
         if self.state.permission_mode == "auto" and not self._auto_works:
             harness.announce(f"{NO_AUTO}; default is used")
             self.state = msgspec.structs.replace(self.state, permission_mode="default")
@@ -132,12 +132,6 @@ class Session:
     def settings(self) -> Settings:
         """As they are now: a front end that lives long takes up edited files."""
         return self.harness.settings
-
-    def child(self, spec: ChildSpec, transcript: Transcript) -> Child:
-        """The context of a subagent: rules, hooks, sandbox and whoever is asked are this session's, the rest is its own."""
-        from kernel.child import Child
-
-        return Child(self, spec, transcript)
 
     # -- life ----------------------------------------------------------------------------------------------------------
     async def start(self) -> None:

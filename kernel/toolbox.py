@@ -7,7 +7,7 @@ cache keeps what it can (context contract, 10.2).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from kernel.tools import Tool
@@ -21,6 +21,8 @@ class Toolbox:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self.admits: Callable[[Tool], bool] = lambda tool: True
+        """What a subagent may have; asked of every tool that is offered."""
         self.offered: list[Tool] = []
         """What the model may call and is shown the schema of, in request order."""
         self.deferred: dict[str, Tool] = {}
@@ -60,6 +62,8 @@ class Toolbox:
         if wanted is not None and tool.name not in wanted and not tool.name.startswith("mcp__"):
             return None
         try:
+            if not self.admits(tool):
+                return None
             return tool.definition() if session.policy.is_visible(tool) and tool.is_enabled(session) else None
         except Exception as error:
             session.notice(f"the tool {tool.name} is not offered: {type(error).__name__}: {error}", guard=True)
