@@ -13,7 +13,7 @@ from kernel_command_hooks.answer import Ran
 from kernel_command_hooks.hooks import STATE, Hooks
 
 from kernel import EVENTS
-from kernel.testing import call, text
+from kernel.testing import alive, call, text
 
 pytestmark = pytest.mark.anyio
 
@@ -160,16 +160,8 @@ async def test_an_interrupt_ends_running_handlers_and_their_children(world: Any,
     run = await world.prompt("go", session)
     await other
     assert run.result.terminal_reason == "aborted_tools" and tool.inputs == []
-    await eventually(lambda: all(ended(int(p.read_text())) for p in pids))
-    assert all(ended(int(p.read_text())) for p in pids)
-
-
-def ended(pid: int) -> bool:
-    """Whether a process is gone, or a zombie that init has not reaped yet."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
-    except OSError:
-        return True
+    await eventually(lambda: not any(alive(int(p.read_text())) for p in pids))
+    assert not any(alive(int(p.read_text())) for p in pids)
 
 
 # -- events that wait for no handler -----------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from kernel_command_hooks import process
 from kernel_command_hooks.process import MAX_BYTES, Child, Ended
 from kernel_command_hooks.spawn import seal
 
+from kernel.testing import alive
+
 
 def run(command: str | list[str], *, payload: bytes = b"{}\n", cwd: str = "/", timeout: float = 30.0,
         env: dict[str, str] | None = None) -> Ended:
@@ -23,14 +25,6 @@ def run(command: str | list[str], *, payload: bytes = b"{}\n", cwd: str = "/", t
     async def go() -> Ended:
         return await Child(argv, payload=payload, cwd=cwd, env=env or dict(os.environ)).wait(timeout)
     return asyncio.run(go())
-
-
-def gone(pid: int) -> bool:
-    """Whether a process has ended; a zombie that nobody reaps has."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
-    except OSError:
-        return True
 
 
 def eventually(true: Callable[[], bool]) -> bool:
@@ -120,7 +114,7 @@ def test_a_timeout_drops_all_output() -> None:
 
 def test_a_timeout_ends_the_whole_group(tmp_path: Path) -> None:
     ended = run("sleep 300 & echo $! > child; wait", cwd=str(tmp_path), timeout=0.3)
-    assert ended.timed_out and gone(int((tmp_path / "child").read_text()))
+    assert ended.timed_out and not alive(int((tmp_path / "child").read_text()))
 
 
 def test_a_group_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,14 +127,14 @@ def test_a_group_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pyt
         await written(tmp_path / "stubborn")
         return await child.wait(0.1, grace=0.3)
     assert asyncio.run(go()).timed_out
-    assert eventually(lambda: gone(int((tmp_path / "stubborn").read_text())))
+    assert eventually(lambda: not alive(int((tmp_path / "stubborn").read_text())))
 
 
 def test_a_grandchild_that_holds_stdout_does_not_hang_and_is_not_killed(tmp_path: Path) -> None:
     ended = run("sleep 120 & echo $! > child; echo '{}'; exit 0", cwd=str(tmp_path), timeout=60)
     pid = int((tmp_path / "child").read_text())
     try:
-        assert ended.code == 0 and ended.stdout == b"{}\n" and not gone(pid)
+        assert ended.code == 0 and ended.stdout == b"{}\n" and alive(pid)
     finally:
         os.kill(pid, 9)
 
@@ -165,7 +159,7 @@ def test_cancellation_ends_the_group_before_it_passes(tmp_path: Path) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
     asyncio.run(go())
-    assert gone(int((tmp_path / "child").read_text()))
+    assert not alive(int((tmp_path / "child").read_text()))
 
 
 def test_without_pidfd_a_thread_waits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """Callbacks of a program that embeds the session: one more source of handlers (hooks contract, sections 6.7 and 8.3).
 
-Whoever speaks with the program (the control protocol's plugin) puts them into ``session.plugin_state["hooks.callbacks"]``: event
-name -> list of ``{"matcher"?: str, "timeout"?: seconds, "callback": Callback, "label"?: str}``. To replace them (a repeated
+Whoever speaks with the program (the control protocol's plugin) puts them into ``session.root.plugin_state["hooks.callbacks"]``:
+event name -> list of ``{"matcher"?: str, "timeout"?: seconds, "callback": Callback, "label"?: str}``. To replace them (a repeated
 ``initialize``) put a new dictionary there; the old one must not be changed.
 """
 

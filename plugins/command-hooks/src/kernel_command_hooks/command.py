@@ -66,8 +66,9 @@ def _list(given: Namespace) -> tuple[dict[str, Any], str, int]:
     from kernel_command_hooks.config import read
 
     harness = Harness(_options(given))
-    table = read(SimpleNamespace(settings=harness.settings, plugins=harness.plugins,  # type: ignore[arg-type]  # what it reads
-                                 options=harness.options, plugin_state={}))
+    stand_in: Any = SimpleNamespace(settings=harness.settings, plugins=harness.plugins, options=harness.options, plugin_state={})
+    stand_in.root = stand_in
+    table = read(stand_in)  # that is what it reads
     report = _report(table, [*harness.announced, *(p.text for p in table.problems)])
     return report, _text(report), 1 if report["problems"] else 0
 

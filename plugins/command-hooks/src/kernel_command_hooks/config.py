@@ -163,7 +163,7 @@ def _entry(table: Table, admit: _Policy, entry: dict[str, Any], session: Session
 
 
 def _callbacks(table: Table, admit: _Policy, session: Session) -> None:
-    found = session.plugin_state.get(CALLBACKS)
+    found = session.root.plugin_state.get(CALLBACKS)
     if not found:
         return
     if reason := admit.refuses("sdk"):

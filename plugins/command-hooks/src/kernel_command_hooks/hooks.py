@@ -55,6 +55,12 @@ class Hooks:
         self._told: set[str] = set()
         self.spent: set[tuple[str, str, bytes]] = set()
         """Handlers that were to run once and did."""
+        self.agents: list[Hooks] = []
+        """Those of subagents, each with the sources of its own context; they end with the conversation."""
+        above = session.root.plugin_state.get(STATE) if session.root is not session else None
+        if above is not None:
+            self.spent = above.spent
+            above.agents.append(self)
         if session.harness.debug_sink is not None or session.settings.get("kernel.hooks.trace"):
             from kernel_command_hooks import trace
 
@@ -89,6 +95,12 @@ class Hooks:
             self._running = Running(self)
         return self._running
 
+    async def close(self, patience: float) -> None:
+        """What runs in the background ends with the conversation."""
+        for hooks in [self, *self.agents]:
+            if hooks._running is not None:
+                await hooks._running.background.close(patience)
+
     @property
     def watcher(self) -> Watcher:
         """What watches files; made when there is something to watch."""
@@ -107,7 +119,7 @@ class Hooks:
     def refresh(self) -> None:
         """Read the sources again where they are others than before: settings were edited, a skill came, an agent went."""
         session = self.session
-        stamp = (session.settings, session.settings.trusted, session.plugins, session.plugin_state.get(CALLBACKS),
+        stamp = (session.settings, session.settings.trusted, session.plugins, session.root.plugin_state.get(CALLBACKS),
                  *session.plugin_state.get(SOURCES, ()))
         if stamp == self._stamp:
             return
@@ -160,6 +172,7 @@ class Hooks:
 
 def _has_sources(session: Session) -> bool:
     """Whether there is anything to read; most sessions have no hooks at all."""
-    return bool(session.settings.by_layer("hooks") or session.plugin_state.get(SOURCES) or session.plugin_state.get(CALLBACKS)
+    given = session.plugin_state.get(SOURCES) or session.root.plugin_state.get(CALLBACKS)
+    return bool(session.settings.by_layer("hooks") or given
                 or any((p.manifest is not None and p.manifest.hooks is not None)
                        or os.path.exists(os.path.join(p.root, "hooks", "hooks.json")) for p in session.plugins.ready))

@@ -165,19 +165,19 @@ def environment(call: Call, places: dict[str, str]) -> dict[str, str]:
 
 def _inherited(session: Session) -> dict[str, str]:
     """What all handlers get from the host. Read once per configuration: it is a tenth of the time to start a handler."""
-    kept: dict[str, str] | None = session.plugin_state.get(_ENVIRONMENT)
+    kept: dict[str, str] | None = session.root.plugin_state.get(_ENVIRONMENT)
     if kept is None:
         scrub = os.environ.get("CLAUDE_CODE_SUBPROCESS_ENV_SCRUB") == "1"
         kept = {name: value for name, value in os.environ.items()
                 if not name.startswith(_OWN_PREFIXES) and name not in _OWN and not (scrub and name in CREDENTIALS)}
         kept |= {"CLAUDECODE": "1", "CLAUDE_CODE_CHILD_SESSION": "1", "CLAUDE_PID": str(os.getpid())}
-        session.plugin_state[_ENVIRONMENT] = kept
+        session.root.plugin_state[_ENVIRONMENT] = kept
     return kept
 
 
 def forget_environment(session: Session) -> None:
     """Settings changed, and with them perhaps the environment."""
-    session.plugin_state.pop(_ENVIRONMENT, None)
+    session.root.plugin_state.pop(_ENVIRONMENT, None)
 
 
 def option_text(value: object) -> str:
@@ -192,19 +192,19 @@ def env_file(session: Session) -> str:
 
     The path stands in ``session.environment["CLAUDE_ENV_FILE"]``, where the Bash tool finds it.
     """
-    path = session.plugin_state.get(_ENV_FILE)
+    path = session.root.plugin_state.get(_ENV_FILE)
     if not isinstance(path, str):
         import tempfile
 
         handle, path = tempfile.mkstemp(prefix="kernel-env-", suffix=".sh")
         os.close(handle)
-        session.plugin_state[_ENV_FILE] = session.environment["CLAUDE_ENV_FILE"] = path
+        session.root.plugin_state[_ENV_FILE] = session.environment["CLAUDE_ENV_FILE"] = path
     return path
 
 
 def drop_env_file(session: Session) -> None:
     """Forget what handlers exported: the session is over, was cleared or resumed."""
-    path = session.plugin_state.pop(_ENV_FILE, None)
+    path = session.root.plugin_state.pop(_ENV_FILE, None)
     if isinstance(path, str):
         session.environment.pop("CLAUDE_ENV_FILE", None)
         try:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kernel_command_hooks.run_command import Call
 
 BRIDGE = "mcp"
-"""Where the plugin that holds the connections puts its ``Bridge``: ``session.plugin_state[BRIDGE]``."""
+"""Where the plugin that holds the connections puts its ``Bridge``: ``session.root.plugin_state[BRIDGE]``."""
 
 _PATH = re.compile(r"\$\{([^}]*)\}")
 
@@ -36,7 +36,7 @@ async def run(call: Call) -> Ran:
 
     spec = call.handler.spec
     assert isinstance(spec, McpTool)
-    bridge: Bridge | None = call.session.plugin_state.get(BRIDGE)
+    bridge: Bridge | None = call.session.root.plugin_state.get(BRIDGE)
     if bridge is None:
         return _error(f"the MCP server {spec.server!r} is not connected: no plugin for MCP is at work in this session",
                       unusable=FACTS[call.event.event_name].refuses)

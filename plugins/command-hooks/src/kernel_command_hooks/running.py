@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kernel_command_hooks.hooks import Answers, Hooks
 
 RUNNERS = "command-hooks.runners"
-"""Where other plugins put what takes the place of our own way to run a type: ``session.plugin_state[RUNNERS]`` maps a type
+"""Where other plugins put what takes the place of our own way to run a type: ``session.root.plugin_state[RUNNERS]`` maps a type
 (``mcp_tool``, ``prompt``, ``agent``) to ``async run(spec: dict, event: Event, session: Session) -> str | Answer | None``. A text
 is read as the stdout of a command that ended well; an exception is a non-blocking error."""
 
@@ -174,7 +174,7 @@ class Running:
         return ran, report
 
     def _runner(self, type: str) -> Runner:
-        given = self.session.plugin_state.get(RUNNERS, {}).get(type)
+        given = self.session.root.plugin_state.get(RUNNERS, {}).get(type)
         run: Runner = import_module(f"kernel_command_hooks.{MODULES[type]}").run if given is None else _adapted(given)
         return run
 
@@ -202,7 +202,7 @@ class Running:
 
     def _show(self, event: Event, found: Answer) -> None:
         """What no host shows: sequences for the terminal, and why a teammate is stopped."""
-        write = self.session.plugin_state.get(TERMINAL)
+        write = self.session.root.plugin_state.get(TERMINAL)
         if found.terminal_sequence and callable(write) and not self.session.options.print_mode:
             write(found.terminal_sequence)
         if not found.continue_ and found.stop_reason and getattr(event, "teammate_name", None):
@@ -221,7 +221,7 @@ class Running:
         answers = await self._run(event, encode(event), chosen, budget=budget) if chosen else None
         if event.match_value not in ("clear", "resume"):
             left = budget - (asyncio.get_running_loop().time() - began)
-            await self.background.close(max(left, 0.0))
+            await self.hooks.close(max(left, 0.0))
         run_command.drop_env_file(self.session)
         return answers
 
