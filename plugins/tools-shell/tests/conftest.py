@@ -7,35 +7,21 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
-from hypothesis import settings
 from kernel_tools_shell import plugin, shell
 
 from kernel import Session, SystemMessage, ToolContext, ToolProgress, ToolResult
-from kernel.testing import Kit
-
-# A busy machine is no failure, so examples have no deadline; a failing one prints what reproduces it.
-settings.register_profile("tools-shell", deadline=None, print_blob=True)
-settings.load_profile("tools-shell")
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+from kernel.testing import Kit, until
 
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home, bash, and none of the variables that change what is tested."""
-    for name in list(os.environ):
-        if name.startswith(("CLAUDE", "BASH_", "TASK_MAX", "KERNEL_")):
-            monkeypatch.delenv(name)
-    home = tmp_path_factory.mktemp("home")
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("SHELL", "/bin/bash")
+def own_home(kernel_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home, bash, and none of the variables that change what is tested; the fixture puts all of them back."""
+    for name in [n for n in os.environ if n.startswith(("BASH_", "TASK_MAX"))]:
+        del os.environ[name]
+    os.environ["SHELL"] = "/bin/bash"
     monkeypatch.setattr(shell, "GRACE_S", 0.0)
-    return home
+    return kernel_home
 
 
 class Box:
@@ -106,30 +92,3 @@ async def make_box(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
     yield make
     for made in boxes:
         await made.session.close()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that another process does."""
-    with anyio.fail_after(20):
-        while not condition():  # noqa: ASYNC110  (no event comes out of another process)
-            await anyio.sleep(0.01)
-
-
-def alive(pid: int) -> bool:
-    """Whether the process runs; a zombie does not."""
-    try:
-        os.kill(pid, 0)
-        stat = Path(f"/proc/{pid}/stat")
-        return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (ProcessLookupError, FileNotFoundError):
-        return False
-
-
-@pytest.fixture(name="alive")
-def _alive() -> Callable[[int], bool]:
-    return alive
-
-
-@pytest.fixture(name="until")
-def _until() -> Callable[..., Any]:
-    return until

@@ -13,6 +13,8 @@ import anyio
 import pytest
 from kernel_tools_shell import command, processes, run, script
 
+from kernel.testing import alive, until
+
 pytestmark = pytest.mark.anyio
 
 
@@ -94,7 +96,7 @@ def test_timeouts_are_clamped_to_the_larger_of_the_two_variables(given: int | No
     assert run.timeout_ms(given) == expected
 
 
-async def test_at_its_timeout_a_command_moves_to_the_background_and_goes_on(box: Any, until: Any) -> None:
+async def test_at_its_timeout_a_command_moves_to_the_background_and_goes_on(box: Any) -> None:
     result = await box.bash("echo begun; while [ ! -e go ]; do sleep 0.02; done; echo ended", timeout=200)
     assert not result.failed
     assert "Command did not complete within its 0.2s timeout and was moved to the background" in result.content
@@ -116,13 +118,13 @@ async def test_these_are_killed_at_their_timeout_instead(box: Any, text: str) ->
     assert box.session.plugin_state.get("tasks", {}) == {}
 
 
-async def test_a_killed_command_leaves_nothing_and_its_output_is_shown(box: Any, alive: Any) -> None:
+async def test_a_killed_command_leaves_nothing_and_its_output_is_shown(box: Any) -> None:
     result = await box.bash("git --version >/dev/null; echo shown; sleep 300 & echo $! > kid; wait", timeout=150)
     assert result.content.endswith("\nshown")
     assert not alive(await box.pid("kid"))
 
 
-async def test_without_background_tasks_every_command_is_killed(box: Any, monkeypatch: pytest.MonkeyPatch, alive: Any) -> None:
+async def test_without_background_tasks_every_command_is_killed(box: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1")
     result = await box.bash("echo $$ > pid; while :; do sleep 0.05; done", timeout=150)
     assert result.error_code == "timeout" and not alive(await box.pid("pid"))
@@ -148,18 +150,18 @@ async def cancelled(box: Any, text: str, *names: str) -> list[int]:
     return pids
 
 
-async def test_a_cancelled_call_ends_shell_children_and_grandchildren(box: Any, alive: Any) -> None:
+async def test_a_cancelled_call_ends_shell_children_and_grandchildren(box: Any) -> None:
     text = "echo $$ > shell; (sleep 300 & echo $! > deep; wait) & sleep 300 & echo $! > kid; wait"
     assert not any(map(alive, await cancelled(box, text, "shell", "kid", "deep")))
 
 
-async def test_what_left_the_process_group_is_ended_too(box: Any, alive: Any) -> None:
+async def test_what_left_the_process_group_is_ended_too(box: Any) -> None:
     text = ("setsid sh -c 'echo $$ > away; exec sleep 300' & "
             "(setsid sh -c 'echo $$ > orphan; exec sleep 300' &) ; echo $$ > shell; wait")
     assert not any(map(alive, await cancelled(box, text, "away", "orphan", "shell")))
 
 
-async def test_who_ignores_term_is_killed(box: Any, alive: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_ignores_term_is_killed(box: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "TERM_S", 0.1)
     text = "trap '' TERM; sleep 300 & echo $! > kid; echo $$ > shell; while :; do sleep 300; done"
     assert not any(map(alive, await cancelled(box, text, "kid", "shell")))
@@ -170,12 +172,12 @@ async def test_who_handles_term_gets_time_for_it(box: Any) -> None:
     assert (box.workspace / "tidied").read_text() == "tidy\n"
 
 
-async def test_a_stopped_process_is_ended(box: Any, alive: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stopped_process_is_ended(box: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "TERM_S", 0.1)
     assert not any(map(alive, await cancelled(box, "echo $$ > shell; kill -STOP $$", "shell")))
 
 
-async def test_a_grandchild_that_keeps_stdout_open_does_not_hold_the_call(box: Any, alive: Any,
+async def test_a_grandchild_that_keeps_stdout_open_does_not_hold_the_call(box: Any,
                                                                           monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "LINGER_S", 0.1)
     assert await box.text("sleep 300 & echo $! > kid; echo done") == "done"
@@ -184,7 +186,7 @@ async def test_a_grandchild_that_keeps_stdout_open_does_not_hold_the_call(box: A
     assert not alive(await box.pid("kid")), "until the session ends"
 
 
-async def test_a_survivor_may_go_on_writing(box: Any, monkeypatch: pytest.MonkeyPatch, until: Any) -> None:
+async def test_a_survivor_may_go_on_writing(box: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "LINGER_S", 0.05)
     await box.bash("(while [ ! -e go ]; do sleep 0.02; done; seq 1 50000 && echo fine > fate) &")
     (box.workspace / "go").touch()
@@ -203,7 +205,7 @@ async def test_progress_while_it_writes_and_heartbeats_while_it_does_not(box: An
     assert all(p.elapsed_time_seconds > 0 for p in box.progress)
 
 
-async def test_many_commands_leave_no_descriptor_thread_or_child(box: Any, until: Any) -> None:
+async def test_many_commands_leave_no_descriptor_thread_or_child(box: Any) -> None:
     import threading
 
     def held() -> tuple[int, int]:
@@ -217,7 +219,7 @@ async def test_many_commands_leave_no_descriptor_thread_or_child(box: Any, until
     await until(lambda: all(now <= then for now, then in zip(held(), before, strict=True)))
 
 
-def test_nothing_outlives_a_process_that_never_closed_its_session(tmp_path: Path, alive: Any) -> None:
+def test_nothing_outlives_a_process_that_never_closed_its_session(tmp_path: Path) -> None:
     program = textwrap.dedent("""\
         import anyio, sys
         from pathlib import Path
@@ -295,7 +297,7 @@ async def test_aliases_functions_and_options_of_the_start_up_file_are_there(box:
     assert await box.text("ll b") == "aliased b", "captured once"
 
 
-async def test_a_start_up_file_that_hangs_or_fails_never_fails_the_call(make_box: Any, own_home: Path, alive: Any,
+async def test_a_start_up_file_that_hangs_or_fails_never_fails_the_call(make_box: Any, own_home: Path,
                                                                         monkeypatch: pytest.MonkeyPatch) -> None:
     from kernel_tools_shell import snapshot
 

@@ -10,7 +10,7 @@ import pytest
 from kernel_tools_shell import command, plugin, shell, task_tools
 
 from kernel import ToolError
-from kernel.testing import Kit, call, text
+from kernel.testing import Kit, alive, call, text, until
 
 pytestmark = pytest.mark.anyio
 WAITS = "while [ ! -e go ]; do sleep 0.02; done; "
@@ -26,7 +26,7 @@ def release(box: Any) -> None:
     (box.workspace / "go").touch()
 
 
-async def test_a_background_command_returns_at_once_with_id_and_file(box: Any, until: Any) -> None:
+async def test_a_background_command_returns_at_once_with_id_and_file(box: Any) -> None:
     result = await box.bash(f"{WAITS} echo ended", run_in_background=True, id="call_7", description="wait for go")
     id = result.structured["backgroundTaskId"]
     path = box.session.plugin_state["tasks"][id].path
@@ -45,7 +45,7 @@ async def test_a_background_command_returns_at_once_with_id_and_file(box: Any, u
     ("exit 0", "completed", "completed", "completed (exit code 0)"), ("exit 3", "failed", "failed", "failed with exit code 3"),
     ("kill -9 $$", "failed", "failed", "failed with exit code 137"),
 ])
-async def test_its_end_is_told_to_clients_and_to_the_model(box: Any, until: Any, end: str, status: str, notice: str,
+async def test_its_end_is_told_to_clients_and_to_the_model(box: Any, end: str, status: str, notice: str,
                                                            words: str) -> None:
     id = await start(box, end, description="the build")
     await until(lambda: box.said("task_notification"))
@@ -66,7 +66,7 @@ async def test_the_model_hears_of_the_end_in_its_next_user_message(tmp_path: Pat
     assert last[0]["type"] == "tool_result" and "<task-notification>" in last[1]["text"]
 
 
-async def test_output_of_a_running_task_without_waiting(box: Any, until: Any) -> None:
+async def test_output_of_a_running_task_without_waiting(box: Any) -> None:
     id = await start(box, f"echo so far; {WAITS} exit 4", description="d")
     await until(lambda: box.session.plugin_state["tasks"][id].output(100))
     result = await box.call("TaskOutput", task_id=id, block=False)
@@ -121,7 +121,7 @@ async def test_older_names_of_output(box: Any, name: str, key: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "key"), [("TaskStop", "task_id"), ("KillShell", "shell_id"), ("KillBash", "shell_id")])
-async def test_stopping_under_each_name(box: Any, alive: Any, name: str, key: str) -> None:
+async def test_stopping_under_each_name(box: Any, name: str, key: str) -> None:
     id = await start(box, "sleep 300 & echo $! > kid; wait", description="d")
     kid = await box.pid("kid")
     result = await box.call(name, **{key: id})
@@ -176,14 +176,14 @@ async def test_tasks_of_other_plugins_are_served_too(box: Any) -> None:
                     "output": "found it", "agentId": "a1"}
 
 
-async def test_a_background_command_that_floods_is_killed(box: Any, monkeypatch: pytest.MonkeyPatch, until: Any) -> None:
+async def test_a_background_command_that_floods_is_killed(box: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "MAX_WRITTEN", 2_000_000)
     await start(box, "yes", description="d")
     await until(lambda: box.said("task_notification"))
     assert box.said("task_notification")[0]["summary"] == 'Background command "d" was ended: it wrote too much output'
 
 
-async def test_a_background_command_of_a_subagent_has_a_longest_life(box: Any, until: Any,
+async def test_a_background_command_of_a_subagent_has_a_longest_life(box: Any,
                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_SUBAGENT_BG_SHELL_MAX_MS", "100")
     box.session.agent_id = "agent-1"
@@ -193,7 +193,7 @@ async def test_a_background_command_of_a_subagent_has_a_longest_life(box: Any, u
 
 
 # -- the end of the session ----------------------------------------------------------------------------------------------
-async def test_nothing_outlives_the_session(box: Any, alive: Any) -> None:
+async def test_nothing_outlives_the_session(box: Any) -> None:
     id = await start(box, "sleep 300 & echo $! > kid; wait", description="d")
     await box.bash("(setsid sh -c 'echo $$ > away; exec sleep 300' >/dev/null 2>&1 &)")
     pids = [await box.pid("kid"), await box.pid("away")]
@@ -217,7 +217,7 @@ async def test_background_commands_get_a_last_chance_to_end(box: Any, monkeypatc
     assert [m["status"] for m in box.said("task_notification")] == ["completed"]
 
 
-async def test_a_run_that_was_cut_short_gives_no_last_chance(box: Any, alive: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_that_was_cut_short_gives_no_last_chance(box: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shell, "GRACE_S", 3600.0)
     await start(box, "echo $$ > pid; sleep 300")
     pid = await box.pid("pid")
@@ -226,7 +226,7 @@ async def test_a_run_that_was_cut_short_gives_no_last_chance(box: Any, alive: An
     assert not alive(pid)
 
 
-async def test_closing_under_a_time_limit_still_ends_everything(box: Any, alive: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_closing_under_a_time_limit_still_ends_everything(box: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shell, "GRACE_S", 3600.0)
     await start(box, "echo $$ > pid; sleep 300")
     pid = await box.pid("pid")
@@ -235,7 +235,7 @@ async def test_closing_under_a_time_limit_still_ends_everything(box: Any, alive:
     assert not alive(pid)
 
 
-async def test_an_interrupt_of_a_turn_leaves_background_commands_alone(tmp_path: Path, alive: Any, until: Any) -> None:
+async def test_an_interrupt_of_a_turn_leaves_background_commands_alone(tmp_path: Path) -> None:
     kit = Kit(tmp_path, hooks={"tools-shell": plugin}, turns=[
         call("Bash", command="echo $$ > back; sleep 300", run_in_background=True),
         call("Bash", command="while [ ! -s back ]; do sleep 0.02; done; echo $$ > front; sleep 300"), text("done")])
@@ -260,7 +260,7 @@ async def test_a_session_without_commands_ends_without_a_shell(box: Any) -> None
     assert "tools-shell" not in box.session.plugin_state
 
 
-async def test_a_finished_task_holds_no_descriptor(box: Any, until: Any) -> None:
+async def test_a_finished_task_holds_no_descriptor(box: Any) -> None:
     import os
 
     await box.bash("true")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel import Registry, Session, SessionEnd, Tool, hookimpl
+from kernel import Extension, Registry, Session, SessionEnd, Tool, hookimpl
 
 
 @hookimpl
@@ -13,6 +13,13 @@ def register_tools(register: Registry[Tool]) -> None:
     register(Bash())
     register(TaskOutput())
     register(TaskStop())
+
+
+@hookimpl
+def register_extensions(register: Registry[Extension]) -> None:
+    from kernel_tools_shell.agents import AgentShells
+
+    register(AgentShells())
 
 
 @hookimpl

@@ -36,6 +36,8 @@ class Shell:
         self.session = session
         self.path = script.find_shell()
         self.running: set[Command] = set()
+        self.mine: weakref.WeakSet[Command] = weakref.WeakSet()
+        """All that this context started; the table of tasks is the conversation's."""
         self.mark = f"{os.urandom(8).hex()}."
         self._count = 0
         self._snapshot: Path | None = None
@@ -106,6 +108,7 @@ class Shell:
         command = Command(argv, cwd=cwd, env=self._environment(), sink=Sink(self.folder / f"{id}.output"),
                           mark=f"{self.mark}{self._count}", seconds=self._life(), confined=argv is not plain)
         self.running.add(command)
+        self.mine.add(command)
         return Started(self, id, command, text, cwd_file)
 
     def _environment(self) -> dict[str, str]:
@@ -140,7 +143,7 @@ class Shell:
         _remove(self._folders)
 
     def tasks(self) -> list[ShellTask]:
-        return [task for task in table(self.session).values() if isinstance(task, ShellTask)]
+        return [task for task in table(self.session).values() if isinstance(task, ShellTask) and task.command in self.mine]
 
 
 class Started:

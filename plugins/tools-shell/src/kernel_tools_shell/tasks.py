@@ -1,6 +1,6 @@
 """Commands that go on without their call: what they are told apart by, and how their end is announced.
 
-``session.plugin_state["tasks"]`` maps ids to background tasks of all kinds. A plugin that has others (agents, for
+``session.root.plugin_state["tasks"]`` maps ids to background tasks of all kinds. A plugin that has others (agents, for
 example) puts its own objects there, with the members of ``BackgroundTask``; TaskOutput and TaskStop then serve them.
 """
 
@@ -45,7 +45,7 @@ class BackgroundTask(Protocol):
 
 
 def table(session: Session) -> dict[str, BackgroundTask]:
-    found: dict[str, BackgroundTask] = session.plugin_state.setdefault("tasks", {})
+    found: dict[str, BackgroundTask] = session.root.plugin_state.setdefault("tasks", {})
     return found
 
 
@@ -117,9 +117,16 @@ class ShellTask:
                     tool_use_id=self.call_id)
         _tell_live_tasks(session)
         if not self._stopped:
-            session.add_context(
+            self._tell(
                 f"<task-notification>\n<task-id>{self.id}</task-id>\n<status>{_NOTICE[status]}</status>\n"
                 f"<output-file>{self.path}</output-file>\n<summary>{summary}</summary>\n</task-notification>\n{_NOT_THE_USER}")
+
+    def _tell(self, text: str) -> None:
+        """The model learns of it; a run begins for that unless the program is about to end (headless contract, section 9)."""
+        if self._session.options.print_mode and self._session.options.input_format == "text":
+            self._session.add_context(text)
+        else:
+            self._session.inbox.post(text)
 
     def summary(self) -> str:
         name, code = f'Background command "{self.description}"', self.command.exit_code
@@ -148,11 +155,14 @@ async def end_commands(commands: list[Command], mark: str | None = None) -> bool
 
 def _tell_live_tasks(session: Session) -> None:
     """Clients get the live set; Stop hooks get it too, with the command (``Session.background_tasks``)."""
-    session.background_tasks.clear()
-    session.background_tasks.update({
-        task.id: {"id": task.id, "type": "shell", "status": task.status, "description": task.description,
-                  "command": getattr(task, "text", task.description)}
-        for task in table(session).values() if task.status == "running"})
+    for task in table(session).values():
+        if not isinstance(task, ShellTask):
+            continue
+        if task.status == "running":
+            session.background_tasks[task.id] = {"id": task.id, "type": "shell", "status": task.status,
+                                                 "description": task.description, "command": task.text}
+        else:
+            session.background_tasks.pop(task.id, None)
     session.say("background_tasks_changed", tasks=[
         {"task_id": task.id, "task_type": task.task_type, "description": task.description}
         for task in table(session).values() if task.status == "running"])
