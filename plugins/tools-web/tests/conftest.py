@@ -10,31 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from kernel_tools_web import plugin
 from kernel_tools_web.client import Client
 from kernel_tools_web.fetch_tool import WebFetch
 
 from kernel.testing import Kit, Run, call, module, text
 
-settings.register_profile("tools-web", deadline=None, print_blob=True)
-settings.load_profile("tools-web")
-
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(autouse=True)
-def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in [n for n in os.environ if n.startswith(("CLAUDE", "ANTHROPIC", "KERNEL_")) or n.lower() in PROXIES]:
-        monkeypatch.delenv(name)
-    home = tmp_path_factory.mktemp("home")
-    monkeypatch.setenv("HOME", str(home))
-    return home
+def own_home(kernel_home: Path) -> Path:
+    """An empty home, and no proxy; the fixture puts all variables back."""
+    for name in [n for n in os.environ if n.lower() in PROXIES]:
+        del os.environ[name]
+    return kernel_home
 
 
 class Site:

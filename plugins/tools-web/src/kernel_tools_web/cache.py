@@ -33,7 +33,7 @@ class Cache:
 
     @classmethod
     def of(cls, session: Session) -> Cache:
-        found: Cache = session.plugin_state.setdefault("tools-web.cache", cls())
+        found: Cache = session.root.plugin_state.setdefault("tools-web.cache", cls())
         return found
 
     def get(self, url: str, now: float) -> Page | None:

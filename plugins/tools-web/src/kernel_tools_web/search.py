@@ -12,7 +12,7 @@ from kernel_tools_web import side
 
 BUILT_IN = "provider"
 BACKENDS = "web.search"
-"""``session.plugin_state[BACKENDS]`` maps names to backends; other plugins add theirs when a session starts."""
+"""``session.root.plugin_state[BACKENDS]`` maps names to backends; other plugins add theirs when a session starts."""
 MAX_USES = 8
 MAX_PAUSES = 4
 ANSWER_TOKENS = 4_096
@@ -42,7 +42,7 @@ async def search(session: Session, query: str, allowed: list[str], blocked: list
     name = backend_name(session)
     if name == BUILT_IN:
         return await _by_provider(session, query, allowed, blocked)
-    backends = session.plugin_state.get(BACKENDS)
+    backends = session.root.plugin_state.get(BACKENDS)
     backend: Backend | None = backends.get(name) if isinstance(backends, dict) else None
     if backend is None:
         known = ", ".join([BUILT_IN, *(backends if isinstance(backends, dict) else ())])

@@ -22,7 +22,7 @@ def max_searches() -> int:
 
 def forget_searches(session: Session) -> None:
     """``/clear`` begins a new count."""
-    session.plugin_state.pop(_COUNT, None)
+    session.root.plugin_state.pop(_COUNT, None)
 
 
 class WebSearch(Tool):
@@ -71,12 +71,12 @@ class WebSearch(Tool):
 
     async def call(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
         session = context.session
-        began, done, limit = session.clock.monotonic(), session.plugin_state.get(_COUNT, 0), max_searches()
+        began, done, limit = session.clock.monotonic(), session.root.plugin_state.get(_COUNT, 0), max_searches()
         if done >= limit:
             text = (f"The limit of {limit} searches in this session is reached; nothing was searched. Go on with what is there, "
                     "and tell the person if more is needed: CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION raises the limit.")
             return self._result({"query": input["query"], "results": [text], "durationSeconds": 0.0, "searchCount": 0})
-        session.plugin_state[_COUNT] = done + 1
+        session.root.plugin_state[_COUNT] = done + 1
         found = await search(session, input["query"], input.get("allowed_domains") or [], input.get("blocked_domains") or [])
         return self._result({"query": input["query"], "results": found.results,
                              "durationSeconds": round(session.clock.monotonic() - began, 3), "searchCount": found.count})
