@@ -36,6 +36,11 @@ class RulesPolicy:
         self._apply = apply
         self._complain = complain
 
+    def like(self, facts: Callable[[], Facts], *, tools: Callable[[str], Tool | None],
+             apply: Callable[[list[dict[str, Any]]], list[str]]) -> RulesPolicy:
+        """The same policy for other facts."""
+        return RulesPolicy(facts, tools=tools, apply=apply, complain=self._complain, auto_mode=self._auto)
+
     @cached_property
     def _parser(self) -> Parser:
         from .shell import Parser

@@ -32,8 +32,21 @@ class RulesFactory:
         from .updates import Updates
 
         sources = Sources(session)
-        return RulesPolicy(sources.facts, tools=sources.tool, apply=Updates(session, sources).apply, complain=sources.warn,
-                           auto_mode=open_auto(session))
+        return SessionPolicy(sources, sources.facts, tools=sources.tool, apply=Updates(session, sources).apply,
+                             complain=sources.warn, auto_mode=open_auto(session))
+
+
+class SessionPolicy(RulesPolicy):
+    """The policy of a conversation, from which that of its subagents comes."""
+
+    def __init__(self, sources: Sources, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._sources = sources
+
+    def for_agent(self, session: Session) -> RulesPolicy:
+        from .agents import policy_of
+
+        return policy_of(session, self._sources, self)
 
 
 class Sources:
@@ -52,6 +65,7 @@ class Sources:
         self.removed: set[tuple[str, str, str]] = set()
         self.directories: list[str] = []
         self.dropped_directories: set[str] = set()
+        self._known: set[str] = set()
         self._facts: Facts | None = None
         self._seen: tuple[object, ...] = ()
         self.facts()
@@ -110,8 +124,15 @@ class Sources:
         rules += self._read(split_flag(options.allowed_tools), "allow", "cli", self.cwd, "--allowedTools", known)
         rules += self._read(split_flag(options.disallowed_tools), "deny", "cli", self.cwd, "--disallowedTools", known)
         rules += self._read(session.state.grants, "allow", "skill", self.cwd, "a skill's allowed-tools", known)
+        self._known = known
         rules += self.added
         return [r for r in rules if (r.source, r.behavior, r.text) not in self.removed or r in self.added]
+
+    def granted(self, grants: tuple[str, ...]) -> list[Rule]:
+        """The rules of a subagent's grants; none where managed rules alone count."""
+        if self.session.settings.managed("allowManagedPermissionRulesOnly") is True:
+            return []
+        return self._read(grants, "allow", "skill", self.cwd, "a skill's allowed-tools", self._known)
 
     def _salvaged(self, known: set[str]) -> list[Rule]:
         """Deny and ask rules of settings files that were set aside as a whole."""
