@@ -228,8 +228,11 @@ class World:
 
     def run(self, *args: str, ok: int | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
         """One prompt with the locked harness. A plugin of ``plugin_wheel`` stops it and says so."""
-        return self.kernel("--harness", "harness.yaml", "-p", "hello", "--model", f"script:{self.root / 'script.yaml'}", *args, ok=ok,
-                           **environment)
+        return self.kernel("--harness", "harness.yaml", "-p", "hello", "--model", self.model, *args, ok=ok, **environment)
+
+    @property
+    def model(self) -> str:
+        return f"script:{self.root / 'script.yaml'}"
 
     def imported(self) -> list[str]:
         """The plugins whose code was imported since this was asked last."""

@@ -26,9 +26,9 @@ class Problem(Struct, frozen=True, kw_only=True):
 def problems(lock: Lock, folder: Path) -> list[Problem]:
     """What is wrong with a set."""
     site, found = folder / "site", list[Problem]()
-    known: set[str] = set()
+    known, owners = set[str](), _owners(lock)
     for name, item in lock.distributions.items():
-        found += _compare(name, site, item.files)
+        found += _compare(owners.get(name, name), site, item.files)
         known |= item.files.keys()
     found += [Problem(owner="the set", file=str(site / f), what="is not in the lock") for f in _extra(site, known)]
     for name, plugin in lock.plugins.items():
@@ -47,9 +47,10 @@ def problems(lock: Lock, folder: Path) -> list[Problem]:
 def in_environment(lock: Lock) -> list[Problem]:
     """What is wrong with the environment that this Python runs in. What else is installed there does not matter; the
     scripts and data of wheels lie elsewhere and are left out. Plugins that are folders need a set."""
-    site, found = Path(sysconfig.get_path("purelib")), list[Problem]()
+    site, found, owners = Path(sysconfig.get_path("purelib")), list[Problem](), _owners(lock)
     for name, item in lock.distributions.items():
-        found += _compare(name, site, {f: d for f, d in item.files.items() if not f.split("/")[0].endswith(".data")})
+        files = {f: d for f, d in item.files.items() if not f.split("/")[0].endswith(".data")}
+        found += _compare(owners.get(name, name), site, files)
     for name, plugin in lock.plugins.items():
         if plugin.files is not None:
             found.append(Problem(owner=f"plugin {name}", file=name, what="is a folder, which an environment does not hold"))
@@ -58,6 +59,11 @@ def in_environment(lock: Lock) -> list[Problem]:
             found += [Problem(owner=f"plugin {name}", file=str(site / plugin.package / f), what="is not in the lock")
                       for f in _extra(site / plugin.package, known)]
     return found
+
+
+def _owners(lock: Lock) -> dict[str, str]:
+    """Distribution -> the plugin in it."""
+    return {plugin.distribution: f"plugin {name}" for name, plugin in lock.plugins.items() if plugin.distribution}
 
 
 def _compare(owner: str, root: Path, files: dict[str, str]) -> list[Problem]:
