@@ -1,28 +1,17 @@
-"""What all tests of the kernel share: one async backend, the public contract's data, and a home of their own."""
+"""What all tests of the kernel share: the public contract's data, a home of their own, a tool that does what it is told."""
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from kernel.tools import Tool, ToolContext, ToolResult
 
 SHARED = Path(os.environ.get("KERNEL_SHARED") or Path(__file__).resolve().parents[2] / "shared")
-
-# A busy machine is no failure, so examples have no deadline; a failing one prints what reproduces it.
-settings.register_profile("kernel", deadline=None, print_blob=True)
-settings.load_profile("kernel")
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture(scope="session")
@@ -33,26 +22,10 @@ def shared() -> Path:
     return SHARED
 
 
-@pytest.fixture(scope="session")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("homes")
-
-
-_number = itertools.count(1)
-
-
 @pytest.fixture(autouse=True)
-def own_home(homes: Path) -> Iterator[Path]:
+def own_home(kernel_home: Path) -> Path:
     """No test sees the settings, keys or variables of the person who runs it, nor those that another test set."""
-    before = dict(os.environ)
-    for name in [n for n in os.environ if n.startswith(("CLAUDE", "ANTHROPIC", "KERNEL_"))]:
-        del os.environ[name]
-    home = homes / str(next(_number))
-    home.mkdir()
-    os.environ["HOME"] = str(home)
-    yield home
-    os.environ.clear()
-    os.environ.update(before)
+    return kernel_home
 
 
 class Probe(Tool):

@@ -24,7 +24,8 @@ def test_the_examples_pass(tmp_path: Path) -> None:
 
 def test_every_public_name_is_on_the_page_or_explains_itself() -> None:
     named = set(re.findall(r"\w+", PAGE))
-    parts = {"HookRun", "Plugin", "Run", "Scripted", "ScriptedModel", "Skill", "StubPolicy", "ask_model", "by_words", "call_of", "golden",
+    parts = {"HookRun", "Plugin", "Run", "Scripted", "ScriptedModel", "Skill", "StubPolicy",
+             "ask_model", "by_words", "call_of", "golden",
              "installed", "plugin_folder", "provides", "read_skill", "story"}
     assert set(kernel.testing.__all__) - parts <= named
     assert parts <= set(kernel.testing.__all__), "a name that is gone"

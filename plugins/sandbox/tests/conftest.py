@@ -7,16 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
-from hypothesis import settings as hypothesis_settings
 from kernel_sandbox import factory
 
 from kernel import Harness, Layer, Session, Settings, ToolContext, ToolResult, UsageError
 from kernel.testing import Kit
-
-hypothesis_settings.register_profile("sandbox", deadline=None, print_blob=True)
-hypothesis_settings.load_profile("sandbox")
 
 PLUGINS = ("tools-shell", "permissions", "sandbox")
 
@@ -49,21 +44,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "real_sandbox: needs bubblewrap to work on this machine")
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(autouse=True)
-def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home, bash, and none of the variables that change what is tested."""
-    for name in list(os.environ):
-        if name.startswith(("CLAUDE", "BASH_", "KERNEL_")) or name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
-    home = tmp_path_factory.mktemp("home")
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("SHELL", "/bin/bash")
-    return home
+def own_home(kernel_home: Path) -> Path:
+    """An empty home, bash, and none of the variables that change what is tested; the fixture puts all of them back."""
+    for name in [n for n in os.environ if n.startswith("BASH_") or n.lower().endswith("_proxy")]:
+        del os.environ[name]
+    os.environ["SHELL"] = "/bin/bash"
+    return kernel_home
 
 
 def settings_of(work: Path, *layers: tuple[str, dict[str, Any]], trusted: bool = True) -> Settings:
@@ -123,18 +110,6 @@ async def box(work: Path) -> AsyncIterator[Callable[..., Any]]:
     yield make
     for made in boxes:
         await made.session.close()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that another process does."""
-    with anyio.fail_after(20):
-        while not condition():  # noqa: ASYNC110  (no event comes out of another process)
-            await anyio.sleep(0.01)
-
-
-@pytest.fixture(name="until")
-def _until() -> Callable[..., Any]:
-    return until
 
 
 @pytest.fixture(name="settings_of")

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from kernel.testing import until
+
 pytestmark = [pytest.mark.anyio, pytest.mark.real_sandbox]
 
 
@@ -366,8 +368,7 @@ async def test_what_others_make_is_not_set_aside_and_protected_from_then_on(box:
     assert (work / ".npmrc").read_text() == "a person made it" and (work / ".mcp.json").read_text() == "{}"
 
 
-async def test_while_a_command_runs_in_the_background_only_file_tools_make_protected_files(box: Any, work: Path,
-                                                                                          until: Any) -> None:
+async def test_while_a_command_runs_in_the_background_only_file_tools_make_protected_files(box: Any, work: Path) -> None:
     made = await box(installed=("tools-shell", "tools-files", "permissions", "sandbox"))
     made.session.interrupted = True  # no grace at the end
     await made.call("Bash", command="touch started; while [ ! -e go ]; do sleep 0.02; done; echo evil > .npmrc; sleep 600",

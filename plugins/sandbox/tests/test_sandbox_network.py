@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from kernel.testing import until
+
 pytestmark = [pytest.mark.anyio, pytest.mark.real_sandbox]
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 
@@ -152,7 +154,7 @@ for sent in (b"GARBAGE\\r\\n\\r\\n", b"GET / HTTP/1.1\\r\\n\\r\\n", b"CONNECT no
         assert await made.text(f"curl -sS http://localhost:{server.server_port}/still") == "hello /still"
 
 
-async def test_the_proxy_lets_go_of_a_command_that_is_over(box: Any, until: Any) -> None:
+async def test_the_proxy_lets_go_of_a_command_that_is_over(box: Any) -> None:
     made = await box({"network": {"allowedDomains": ["localhost"]}})
     await made.text("true")
     before = len(os.listdir("/proc/self/fd"))

@@ -10,22 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
+from kernel.testing import alive_with, until
+
 pytestmark = [pytest.mark.anyio, pytest.mark.real_sandbox]
-
-
-def alive_with(word: str) -> list[int]:
-    """Running processes whose command line holds the word."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if not entry.name.isdigit() or int(entry.name) == os.getpid():
-                continue
-            state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
-            if word in (entry / "cmdline").read_text(errors="replace") and state not in "ZX":
-                found.append(int(entry.name))
-        except (OSError, ValueError):
-            continue
-    return found
 
 
 @pytest.mark.parametrize(("command", "code"), [
@@ -75,7 +62,7 @@ async def test_a_timeout_ends_everything(box: Any) -> None:
     assert alive_with(mark) == []
 
 
-async def test_a_cancelled_call_ends_everything(box: Any, work: Path, until: Any) -> None:
+async def test_a_cancelled_call_ends_everything(box: Any, work: Path) -> None:
     made = await box()
     mark = f"{os.getpid()}42"
     async with anyio.create_task_group() as group:
@@ -85,14 +72,14 @@ async def test_a_cancelled_call_ends_everything(box: Any, work: Path, until: Any
     assert alive_with(mark) == []
 
 
-async def test_what_a_command_leaves_behind_ends_with_it(box: Any, until: Any) -> None:
+async def test_what_a_command_leaves_behind_ends_with_it(box: Any) -> None:
     made = await box()
     mark = f"{os.getpid()}43"
     assert await made.text(f"sleep {mark} > /dev/null 2>&1 & disown; echo done") == "done"
     await until(lambda: alive_with(mark) == [])
 
 
-async def test_a_background_task_runs_on_and_can_be_stopped_gently(box: Any, work: Path, until: Any) -> None:
+async def test_a_background_task_runs_on_and_can_be_stopped_gently(box: Any, work: Path) -> None:
     """TERM reaches the command, which has its time to put things in order."""
     made = await box()
     mark = f"{os.getpid()}44"
@@ -106,7 +93,7 @@ async def test_a_background_task_runs_on_and_can_be_stopped_gently(box: Any, wor
     assert (work / "tidy").read_text() == "tidied\n"
 
 
-async def test_the_end_of_the_session_ends_background_tasks(box: Any, work: Path, until: Any) -> None:
+async def test_the_end_of_the_session_ends_background_tasks(box: Any, work: Path) -> None:
     made = await box()
     mark = f"{os.getpid()}45"
     made.session.interrupted = True  # no grace
@@ -116,7 +103,7 @@ async def test_the_end_of_the_session_ends_background_tasks(box: Any, work: Path
     assert alive_with(mark) == []
 
 
-async def test_the_death_of_the_harness_ends_everything(work: Path, until: Any) -> None:
+async def test_the_death_of_the_harness_ends_everything(work: Path) -> None:
     """Not even KILL to the harness leaves a confined command behind."""
     import subprocess
     import sys

@@ -15,7 +15,7 @@ import pytest
 from kernel_tools_files import engines, paths
 
 from kernel import PostToolUse, PostToolUseFailure, PostToolUseResult, PreToolUse, PreToolUseResult
-from kernel.testing import Kit, Run, call, module, text
+from kernel.testing import Kit, Run, alive, call, module, text
 
 
 def run(root: Path, *turns: Any, **kit: Any) -> Run:
@@ -166,16 +166,6 @@ def test_a_long_read_stays_whole_and_a_long_search_goes_to_a_file(tmp_path: Path
     assert len(seen(done, "g")) < 50_000 and "whole output is in" in seen(done, "g")
 
 
-def runs(pid: int) -> bool:
-    """Whether the process is there and no zombie."""
-    try:
-        os.kill(pid, 0)
-        stat = Path(f"/proc/{pid}/stat")
-        return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (ProcessLookupError, FileNotFoundError):
-        return False
-
-
 def test_an_interrupt_ends_a_search_and_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pid = tmp_path / "pid"
     os.mkfifo(pid)
@@ -193,9 +183,9 @@ def test_an_interrupt_ends_a_search_and_its_process(tmp_path: Path, monkeypatch:
 
     anyio.run(go)
     deadline = time.monotonic() + 10  # killed; the system may take a moment to clear it away
-    while runs(found[0]) and time.monotonic() < deadline:
+    while alive(found[0]) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not runs(found[0])
+    assert not alive(found[0])
 
 
 def test_an_interrupt_ends_a_long_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
