@@ -13,7 +13,7 @@ from kernel.testing import Kit, assert_request, assert_result, assert_triggers, 
 
 ROOT = Path(__file__).parent.parent
 
-SHOULD = {"release-notes": [
+SHOULD = {"changelog-entry": [
     "Write the release notes for version 2.0",
     "Please draft a changelog entry for this release",
     "Summarise what changed since the last tag"]}
@@ -35,15 +35,15 @@ def test_files_that_it_names_are_there() -> None:
 
 @pytest.mark.skipif(not provides("tools", "Skill"), reason="no installed plugin brings the tool Skill")
 def test_the_model_can_load_it(kernel_kit: Callable[..., Kit]) -> None:
-    kit = kernel_kit(call("Skill", skill="sample-plugin:release-notes"), text("done"),
+    kit = kernel_kit(call("Skill", skill="sample-plugin:changelog-entry"), text("done"),
                      installed=["sample-plugin", *provides("tools", "Skill")])
     run = kit.play("write the release notes")
     assert_result(run, "Skill")
-    assert_request(run, 0, contains="sample-plugin:release-notes")
+    assert_request(run, 0, contains="sample-plugin:changelog-entry")
     assert_request(run, contains="Sort what changed for users")
 
 
 def test_the_installed_plugin_is_in_order(kernel_kit: Callable[..., Kit]) -> None:
     plugin = kernel_kit(installed=["sample-plugin"]).harness.plugins.get("sample-plugin")
     assert (plugin.state, plugin.errors, plugin.warnings) == ("ready", [], [])
-    assert (plugin.root / "skills" / "release-notes" / "SKILL.md").is_file()
+    assert (plugin.root / "skills" / "changelog-entry" / "SKILL.md").is_file()
