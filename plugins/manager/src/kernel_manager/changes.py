@@ -72,7 +72,9 @@ def undo(raw: bytes, edits: Edits) -> Edits:
     try:
         data = json.loads(raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8")) if raw.strip() else {}
     except ValueError:
-        return {}
+        data = None
+    if not isinstance(data, dict):
+        return {}  # nothing of it can be edited, which is said when it is tried
     found: Edits = {}
     for key in edits:
         outer, _, inner = key.partition("/")

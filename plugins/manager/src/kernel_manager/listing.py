@@ -14,8 +14,9 @@ from kernel_manager.state import Home, Record, State
 
 def rows(plugin_dirs: list[Path], block: list[str]) -> list[dict[str, Any]]:
     """Every plugin that the kernel finds, and every installed one that is switched off (contract, 13)."""
-    home, scopes = Home(), Scopes.here()
+    home = Home()
     home.recover()
+    scopes = Scopes.here()
     state = home.read()
     harness = Harness(Options(plugin_dirs=plugin_dirs, block=block), settings=scopes.settings)
     found = [_row(plugin, _record(state, plugin.id, scopes), scopes) for plugin in harness.plugins]
@@ -49,8 +50,9 @@ def _row(plugin: Plugin, record: Record | None, scopes: Scopes) -> dict[str, Any
 
 def marketplaces() -> list[dict[str, Any]]:
     """Every marketplace that is known, with its source (contract, 13)."""
-    home, scopes = Home(), Scopes.here()
+    home = Home()
     home.recover()
+    scopes = Scopes.here()
     markets = Markets(home, scopes, home.read())
     found: list[dict[str, Any]] = []
     for name, known in sorted(markets.known().items()):
@@ -69,8 +71,9 @@ def marketplaces() -> list[dict[str, Any]]:
 
 def search(text: str, marketplace: str | None) -> list[dict[str, Any]]:
     """Plugins of the known marketplaces whose name, description, keywords or category hold all the words."""
-    home, scopes = Home(), Scopes.here()
+    home = Home()
     home.recover()
+    scopes = Scopes.here()
     markets = Markets(home, scopes, home.read())
     if marketplace is not None and marketplace not in markets.known():
         raise ManagerError("not-found", f"the marketplace {marketplace!r} is not known", hint="kernel plugins marketplace list")

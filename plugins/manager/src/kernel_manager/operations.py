@@ -62,9 +62,10 @@ def working(home: Home | None = None, scopes: Scopes | None = None, *, damaged: 
 
     :param damaged: go on with a state file that cannot be read (for the way back).
     """
-    home, scopes = home or Home(), scopes or Scopes.here()
+    home = home or Home()
     try:
         with home.locked(), home.staging() as staging:
+            scopes = scopes or Scopes.here()  # only now: taking the lock may have carried a change to its end
             try:
                 state = home.read()
             except ManagerError:

@@ -25,10 +25,14 @@ from kernel_manager.wheels import unpack_wheel
 
 TIMEOUT = 600.0
 _NO_PROGRAMS = """
-import sys, runpy
+import os, sys, runpy
 def refuse(event, args):
-    if event in ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty"):
-        raise SystemExit("ERROR: it has no wheel, and building it would run its code")
+    if event not in ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty"):
+        return
+    if event == "subprocess.Popen" and os.path.basename(str(args[0])) in ("lsb_release", "uname", "rustc", "sw_vers"):
+        raise FileNotFoundError(2, "not now")  # pip asks them what it runs on, and goes on without an answer
+    print("ERROR: it has no wheel, and building it would run its code", file=sys.stderr, flush=True)
+    os._exit(97)
 sys.addaudithook(refuse)
 sys.argv[0] = "pip"
 runpy.run_module("pip", run_name="__main__")
@@ -133,14 +137,20 @@ def has_pip() -> bool:
     return importlib.util.find_spec("pip") is not None
 
 
-def _pip(*args: str, cwd: Path, index: Index) -> str:
+def _pip(command: str, *args: str, cwd: Path, index: Index) -> str:
     if not has_pip():
         raise ManagerError("missing-program", "neither uv nor pip is there to resolve Python requirements",
                            hint="python -m ensurepip, or install uv")
     start = ["-m", "pip"] if index.allow_build else ["-c", _NO_PROGRAMS]
     only = [] if index.allow_build else ["--only-binary", ":all:"]
-    return run([sys.executable, "-P", *start, *args, *only, *index.flags()], cwd=cwd, timeout=TIMEOUT, type="resolve-failed",
-               what="pip")
+    try:
+        return run([sys.executable, "-P", *start, command, *only, *index.flags(), *args], cwd=cwd, timeout=TIMEOUT,
+                   type="resolve-failed", what="pip")
+    except ManagerError as error:
+        if "building it would run its code" not in error.message:
+            raise
+        raise ManagerError("needs-build", "something that is needed has no wheel, and building it runs its code", context="pip",
+                           hint="allow it with --allow-build") from None
 
 
 def _by_pip(asked: list[str], constraints: Path, staging: Path, index: Index) -> list[Distribution]:
@@ -162,7 +172,7 @@ def _by_pip(asked: list[str], constraints: Path, staging: Path, index: Index) ->
     if fetch:
         (staging / "fetch.txt").write_text("".join(fetch))
         command = ("wheel", "--wheel-dir") if index.allow_build else ("download", "--dest")
-        _pip(*command, str(staging / "wheels"), "--quiet", "--no-deps", "-r", str(staging / "fetch.txt"), cwd=staging,
+        _pip(command[0], command[1], str(staging / "wheels"), "--quiet", "--no-deps", "-r", str(staging / "fetch.txt"), cwd=staging,
              index=index)
     return [_unpacked(d, staging, built=index.allow_build) for d in found]
 
