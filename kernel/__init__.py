@@ -37,6 +37,7 @@ _HOMES = {
     "middleware": "Middleware",
     "models": "ModelCaller ModelInfo ModelProvider ModelRequest Prices Response StreamEvent Usage",
     "options": "Options",
+    "outcome": "Leave",
     "output": "AssistantMessage Output ResultMessage StreamMessage SystemMessage ToolProgress UserMessage encode_output",
     "plugins": "Plugin PluginSet",
     "policy": "PermissionCall Policy PolicyFactory Verdict",

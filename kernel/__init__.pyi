@@ -26,6 +26,7 @@ from kernel.messages import Block as Block, History as History, normalise as nor
 from kernel.middleware import Middleware as Middleware
 from kernel.models import ModelCaller as ModelCaller, ModelInfo as ModelInfo, ModelProvider as ModelProvider, ModelRequest as ModelRequest, Prices as Prices, Response as Response, StreamEvent as StreamEvent, Usage as Usage
 from kernel.options import Options as Options
+from kernel.outcome import Leave as Leave
 from kernel.output import AssistantMessage as AssistantMessage, Output as Output, ResultMessage as ResultMessage, StreamMessage as StreamMessage, SystemMessage as SystemMessage, ToolProgress as ToolProgress, UserMessage as UserMessage, encode_output as encode_output
 from kernel.plugins import Plugin as Plugin, PluginSet as PluginSet
 from kernel.policy import PermissionCall as PermissionCall, Policy as Policy, PolicyFactory as PolicyFactory, Verdict as Verdict

@@ -127,8 +127,9 @@ async def _run_group(session: Session, batch: Batch, group: list[Call]) -> None:
 async def _run_call(session: Session, batch: Batch, call: Call) -> None:
     if call.result is None:
         guarded(call, partial(prepare, session, call))
-        hooks = await pre_tool_use(session, batch, call) if call.result is None else NOTHING
-        if call.result is None and not batch.deferred:
+        gated = call.tool is not None and not call.tool.internal
+        hooks = await pre_tool_use(session, batch, call) if call.result is None and gated else NOTHING
+        if call.result is None and not batch.deferred and gated:
             await permit(session, batch, call, hooks)
         if call.result is None and not batch.deferred:
             await _execute(session, batch, call)
@@ -152,7 +153,8 @@ async def _execute(session: Session, batch: Batch, call: Call) -> None:
         result = error_result("fatal", f"{call.name} failed: {type(error).__name__}: {error}"[:ERROR_CHARS], status="fatal_error")
     took = round((session.clock.monotonic() - began) * 1000)
     call.result = msgspec.structs.replace(result, call_id=call.id, tool_name=call.name, duration_ms=took)
-    await _post(session, batch, call, call.result, took)
+    if not call.tool.internal:
+        await _post(session, batch, call, call.result, took)
 
 
 async def _post(session: Session, batch: Batch, call: Call, result: ToolResult, took: int) -> None:

@@ -170,7 +170,7 @@ class Child(Session):
             close_calls(self, "The agent was stopped.")
             raise
         result = make_result(self, turn, leave, None, None)
-        return Ended(result=result, text=turn.text or self._last_words(), usage=self.spending.last)
+        return Ended(result=result, text=turn.text or self.last_words(), usage=self.spending.last)
 
     def _admit(self, prompt: str | list[Block]) -> None:
         """The task, as the first user message or the next one. No hook sees it: no person typed it."""
@@ -182,7 +182,7 @@ class Child(Session):
                       extra={"promptId": self.prompt_id})
         self.record(*([self.context_entry(before)] if before else []), entry)
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
         """The text of the last answer that had any."""
         for role, blocks in reversed(self.history.messages):
             if role == "assistant" and (text := text_of(blocks)).strip():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct, field
 
 from kernel.messages import Block
+from kernel.outcome import Leave
 
 if TYPE_CHECKING:
     from kernel.session import Session
@@ -36,6 +37,20 @@ class Extension:
 
     async def before_request(self, session: Session) -> None:
         """The next request is about to be put together. Context that is added now goes behind the last user message."""
+
+    async def after_batch(self, session: Session) -> bool:
+        """Every call of one message has its result. True: the run has what it wants and ends, unless a ``Stop`` hook objects.
+
+        :raises Leave: the run ends otherwise.
+        """
+        return False
+
+    async def before_stop(self, session: Session, answer: str) -> str | None:
+        """The run is about to end with that answer. A text goes to the model and sends it on.
+
+        :raises Leave: the run ends otherwise.
+        """
+        return None
 
     async def after_compaction(self, session: Session) -> list[Block]:
         """What is told again when a summary has replaced the history (context contract, 8.3)."""
@@ -79,14 +94,19 @@ class SlashCommand(Protocol):
         """
 
 
-async def each(session: Session, method: str) -> list[Any]:
-    """Call one method of every extension, by order of plugins; what they returned. Faults are announced."""
+async def each(session: Session, method: str, *args: Any) -> list[Any]:
+    """Call one method of every extension, by order of plugins; what they returned. Faults are announced.
+
+    :raises Leave: an extension ends the run.
+    """
     found = []
     for extension in session.harness.extensions:
         if getattr(type(extension), method) is getattr(Extension, method):
             continue  # left as it is: costs nothing
         try:
-            found.append(await getattr(extension, method)(session))
+            found.append(await getattr(extension, method)(session, *args))
+        except Leave:
+            raise
         except Exception as error:
             _announce(session, extension, method, error)
     return found

@@ -41,6 +41,7 @@ async def run(session: Session, prompt: str | list[Block] | None, *, uuid: str |
     turn = Turn(session)
     session.spending.turn = Usage()
     session.denials = []
+    session.result_facts = {}
     leave = await ending(session, turn, _prompt(session, turn, prompt, uuid))
     message = make_result(session, turn, leave, uuid, origin)
     session.emit(message)
@@ -72,6 +73,8 @@ async def turns(session: Session, turn: Turn) -> None:
         response = await _ask_model(session, turn)
         if response.calls and response.stop_reason != "refusal":
             await _run_calls(session, turn, response)
+            if any(await each(session, "after_batch")) and not await _stop_hooks(session, turn):
+                return
         elif not await _goes_on(session, turn, response):
             return
 
@@ -216,6 +219,11 @@ async def _goes_on(session: Session, turn: Turn, response: Response) -> bool:
         raise Leave("model_error", "error_during_execution", stop_reason=reason,
                     errors=("The model announced a tool call and made none",))
     turn.add(text, turn.instead)
+    more = [t for t in await each(session, "before_stop", turn.text) if t]
+    if more:
+        turn.clear()
+        _nudge(session, "\n".join(more))
+        return True
     return await _stop_hooks(session, turn)
 
 

@@ -122,6 +122,7 @@ def make_result(session: Session, turn: Turn, leave: Leave, uuid: str | None, or
     """The documented result message of an outcome."""
     success = leave.subtype == "success"
     text = leave.text if leave.text is not None else "".join(turn.shown)
+    facts = session.result_facts if success else {}
     return ResultMessage(
         uuid=session.clock.new_id(), session_id=session.id, subtype=leave.subtype, is_error=leave.is_error,
         duration_ms=round((session.clock.monotonic() - turn.began) * 1000),
@@ -130,4 +131,5 @@ def make_result(session: Session, turn: Turn, leave: Leave, uuid: str | None, or
         model_usage=session.spending.by_model, permission_denials=session.denials, terminal_reason=leave.terminal_reason,
         result=text if success else UNSET, errors=UNSET if success else list(leave.errors),
         api_error_status=leave.status if leave.terminal_reason == "api_error" else UNSET,
-        deferred_tool_use=leave.more.get("deferred_tool_use", UNSET), origin=origin or UNSET, user_message_uuid=uuid or UNSET)
+        deferred_tool_use=leave.more.get("deferred_tool_use", UNSET), origin=origin or UNSET, user_message_uuid=uuid or UNSET,
+        **facts)

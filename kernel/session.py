@@ -104,6 +104,8 @@ class Session:
         self.plugin_errors: list[dict[str, str]] = []
         """What of plugins could not be used, for the ``init`` message: ``{"plugin", "type", "message"}`` each."""
         self.denials: list[dict[str, Any]] = []
+        self.result_facts: dict[str, Any] = {}
+        """What plugins add to the result message of the run, by field: ``structured_output``."""
         self.spending: Spending = Spending(parent.spending if parent else None)
         self.title: str | None = transcript.restored.title or self.options.name
         self.initial_message: str | None = None

@@ -129,6 +129,7 @@ class Tool:
                            decided by the policy from paths or a shell command, ``user`` always needs a person.
     ``max_result_chars``   above it the result is spilled to a file and replaced by a preview.
     ``polling``            exempt from the repeat guard.
+    ``internal``           the harness's own means to hear the model: no hook, no rule and no question stands before it.
     """
 
     name: ClassVar[str]
@@ -141,6 +142,7 @@ class Tool:
     permission: ClassVar[Literal["free", "ask", "path", "command", "user"]] = "ask"
     max_result_chars: ClassVar[int] = 50_000
     polling: ClassVar[bool] = False
+    internal: ClassVar[bool] = False
 
     def prompt(self) -> str:
         """The manual: when to use the tool, when not, its limits. Goes into the system prompt, not into the schema."""
