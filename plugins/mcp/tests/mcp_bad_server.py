@@ -220,7 +220,8 @@ MODES = {
     "answers initialize byte by byte": Server(initialize=in_bytes),
     "answers initialize late": Server(initialize=lambda r: (time.sleep(0.3), reply(r, INIT))),
     "answers in a batch": Server(initialize=lambda r: send([{"jsonrpc": "2.0", "id": r["id"], "result": INIT}])),
-    "ends lines with CRLF": Server(initialize=lambda r: raw(json.dumps({"jsonrpc": "2.0", "id": r["id"], "result": INIT}).encode() + b"\r\n")),
+    "ends lines with CRLF": Server(initialize=lambda r: raw(
+        json.dumps({"jsonrpc": "2.0", "id": r["id"], "result": INIT}).encode() + b"\r\n")),
     "does not end": Stubborn(begin=stubborn),
     "leaves a child behind": Server(begin=with_child),
     # -- the lists
@@ -252,7 +253,8 @@ MODES = {
     "has annotations that are text": Server(tools=[tool("other", annotations="readOnly", _meta=[])]),
     "has 11,000 tools": Server(tools=lambda: [tool(f"t{n}") for n in range(11_000)]),
     "hangs in prompts/list": Server(capabilities={"prompts": {}}, **{"prompts/list": hang}),
-    "lists nonsense as resources": Server(capabilities={"resources": {}}, **{"resources/list": answer_with({"resources": [1, {}]})}),
+    "lists nonsense as resources": Server(
+        capabilities={"resources": {}}, **{"resources/list": answer_with({"resources": [1, {}]})}),
     "dies after its lists": Server(**{"tools/list": lambda r: (reply(r, {"tools": [tool()]}), time.sleep(0.1), dies())}),
     # -- a call
     "hangs in a call": Server(**{"tools/call": lambda request: None}),

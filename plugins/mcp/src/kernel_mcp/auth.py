@@ -76,12 +76,7 @@ def metadata_url(server: Server) -> str | None:
 
 def make_provider(server: Server, credentials: Credentials, login: Login) -> Any:
     from mcp.client.auth import OAuthClientProvider
-    from mcp.shared.auth import (
-        AuthorizationCodeResult,
-        OAuthClientMetadata,
-        OAuthMetadata,
-        ProtectedResourceMetadata,
-    )
+    from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata, OAuthMetadata, ProtectedResourceMetadata
 
     pinned = server.oauth.get("scopes")
     pinned = " ".join(pinned.split()) if isinstance(pinned, str) and pinned.strip() else None

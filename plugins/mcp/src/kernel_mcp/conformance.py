@@ -54,7 +54,7 @@ async def accept_defaults(server: str, asked: dict[str, Any]) -> dict[str, Any]:
 
 def arguments(schema: dict[str, Any]) -> dict[str, Any]:
     """Something for each required argument, and for those that go into headers."""
-    by_type: dict[Any, Any] = {"string": "text", "number": 1, "integer": 1, "boolean": True, "object": {}, "array": [], "null": None}
+    by_type: dict[Any, Any] = {"string": "text", "number": 1, "integer": 1, "boolean": True, "object": {}, "array": []}
     properties = schema.get("properties") or {}
     wanted = [*schema.get("required", ()), *(n for n, p in properties.items() if isinstance(p, dict) and "x-mcp-header" in p)]
     return {n: by_type.get(properties.get(n, {}).get("type"), "text") for n in dict.fromkeys(wanted)}
@@ -68,8 +68,8 @@ async def play(url: str, scenario: str, context: dict[str, Any]) -> int:
         session = Kit(Path(folder)).open()
         session.plugin_state[PERSON] = accept_defaults
         host = Host(session, login=Follow())
-        link = Link(Server(name="conformance", kind="http", scope="run", url=url, oauth=_oauth(scenario, context)), host,
-                    lambda link: None)
+        oauth = await _oauth(url, scenario, context)
+        link = Link(Server(name="conformance", kind="http", scope="run", url=url, oauth=oauth), host, lambda link: None)
         link.start()
         await link.settled.wait()
         try:
@@ -86,14 +86,27 @@ async def play(url: str, scenario: str, context: dict[str, Any]) -> int:
             await session.close()
 
 
-def _oauth(scenario: str, context: dict[str, Any]) -> dict[str, Any]:
-    if not context:
-        return {}
+async def _oauth(url: str, scenario: str, context: dict[str, Any]) -> dict[str, Any]:
+    """What a configuration would hold that knows what the suite tells its clients."""
     known = {"clientId": context.get("client_id"), "clientSecret": context.get("client_secret"),
              "privateKey": context.get("private_key_pem"), "algorithm": context.get("signing_algorithm")}
     if scenario.startswith("auth/client-credentials"):
         known["grantType"] = "client_credentials"
+    if scenario == "auth/enterprise-managed-authorization":
+        known |= {"grantType": "identity_assertion", "issuer": await _issuer(url), "identityProvider": {
+            "tokenEndpoint": context["idp_token_endpoint"], "clientId": context["idp_client_id"],
+            "idToken": context["idp_id_token"]}}
     return {k: v for k, v in known.items() if v is not None}
+
+
+async def _issuer(url: str) -> str:
+    """The authorization server that the fixture's resource names; a real configuration holds it."""
+    import httpx2
+
+    parts = urlsplit(url)
+    async with httpx2.AsyncClient() as client:
+        response = await client.get(f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource{parts.path}")
+    return str(response.json()["authorization_servers"][0])
 
 
 async def _call_tools(link: Link, scenario: str) -> None:
@@ -104,8 +117,8 @@ async def _call_tools(link: Link, scenario: str) -> None:
     if scenario == "tools_call":
         await call_tool(link, "add_numbers", {"a": 5, "b": 3})
     elif scenario == "json-schema-2020-12-preservation":
-        focal = next((n for n in tools if "schema" in n and n != "json_schema_echo"), "")
-        await call_tool(link, "json_schema_echo", {"schema": tools[focal].schema})
+        focal = next(t for t in link.lists.tools if t.name != "json_schema_echo")
+        await call_tool(link, "json_schema_echo", {"schema": focal.input_schema})
     elif scenario == "sep-2322-client-request-state":
         import anyio
 

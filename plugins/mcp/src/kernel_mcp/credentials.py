@@ -83,7 +83,7 @@ class Credentials:
         self._change(expires_at=0)
 
     def facts(self) -> dict[str, Any]:
-        """What a provider must know again after a restart: ``expires_at`` (seconds since the epoch), ``metadata``, ``resource``."""
+        """What a provider must know again after a restart; ``expires_at`` in seconds since the epoch."""
         record = self._record()
         return {key: record.get(key) for key in ("expires_at", "metadata", "resource", "issuer")}
 

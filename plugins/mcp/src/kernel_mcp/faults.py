@@ -78,8 +78,8 @@ def call_error(link: Link, error: Any, *, read_only: bool) -> ToolError:
     name = link.server.name
     if isinstance(error, MCPError):
         if error.code == -32000 and "closed" in error.message.lower():
-            return ToolError("mcp_disconnected", f"The MCP server {name!r} closed the connection during the call; what the call did "
-                             "is not known.", retryable=read_only)
+            return ToolError("mcp_disconnected", f"The MCP server {name!r} closed the connection during the call; what the call "
+                             "did is not known.", retryable=read_only)
         if link.gate is not None and link.gate.status in AUTH:
             return ToolError("mcp_auth_required", f"The MCP server {name!r} refused the call ({link.gate.fault}): it needs a "
                              f"login. A person can run: kernel mcp login {name}")

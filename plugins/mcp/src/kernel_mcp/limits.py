@@ -46,7 +46,8 @@ def read() -> Limits:
     remote, local = (base.idle_remote_s, base.idle_local_s) if idle is None else (idle or None, idle or None)
     tokens = _number("MAX_MCP_OUTPUT_TOKENS")
     return Limits(
-        start_s=start or base.start_s, extras_s=min(base.extras_s, (start or base.start_s) / 2), connect_wait_s=wait or base.connect_wait_s, call_s=call or base.call_s,
+        start_s=start or base.start_s, extras_s=min(base.extras_s, (start or base.start_s) / 2),
+        connect_wait_s=wait or base.connect_wait_s, call_s=call or base.call_s,
         first_byte_s=max(base.first_byte_s, call or 0.0), idle_remote_s=remote, idle_local_s=local,
         result_chars=(tokens or 25_000) * CHARS_PER_TOKEN, local=_number("MCP_SERVER_CONNECTION_BATCH_SIZE") or base.local,
         remote=_number("MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE") or base.remote)

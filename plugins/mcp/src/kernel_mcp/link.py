@@ -50,6 +50,8 @@ class Link:
         self.lists = Lists()
         self.instructions = ""
         self.server_info: dict[str, Any] | None = None
+        self.facts: dict[str, Any] = {}
+        """What a command tells of a connection that is closed already."""
         self.settled = anyio.Event()
         """Set while the status is not ``pending``."""
         self._changed = changed

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kernel import hookimpl
 
 if TYPE_CHECKING:
-    from kernel import Extension, Registry
+    from kernel import Command, Extension, Registry
 
 
 @hookimpl
@@ -15,3 +15,10 @@ def register_extensions(register: Registry[Extension]) -> None:
     from kernel_mcp.extension import McpExtension
 
     register(McpExtension())
+
+
+@hookimpl
+def register_commands(register: Registry[Command]) -> None:
+    from kernel_mcp.command import McpCommand
+
+    register(McpCommand())

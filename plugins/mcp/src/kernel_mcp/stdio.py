@@ -199,7 +199,7 @@ class Lines:
 
 
 def _message(adapter: Any, line: bytes) -> Any:
-    """The package's message of a line. Its reader refuses half a character in a text, and deep schemas; ours mends and takes them.
+    """The package's message of a line. Its reader refuses half a character in a text, and deep schemas; ours takes them.
 
     :raises ValueError: it is none.
     """

@@ -61,8 +61,8 @@ class McpTool(Tool):
 
     def validate_input(self, input: dict[str, Any], context: ToolContext) -> None:
         if self.name in context.session.toolbox.deferred:
-            raise ToolError("invalid_arguments", f"The schema of {self.name} has not been loaded, so this call was not sent. Load "
-                            f"it with {SEARCH} (query \"select:{self.name}\"), then call it again.")
+            raise ToolError("invalid_arguments", f"The schema of {self.name} has not been loaded, so this call was not sent. "
+                            f"Load it with {SEARCH} (query \"select:{self.name}\"), then call it again.")
 
     async def call(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
         from kernel_mcp.calls import call_tool
@@ -89,8 +89,8 @@ def tools_of(link: Link, *, prefix: bool = True) -> list[McpTool]:
     for listed in link.lists.tools:
         name = full_name(link.server.name, listed.name, prefix=prefix)
         if name in made:
-            link.host.session.notice(f"MCP server {link.server.name!r}: the tools {made[name].tool_name!r} and {listed.name!r} would "
-                                     f"both be called {name}; the second is left out")
+            link.host.session.notice(f"MCP server {link.server.name!r}: the tools {made[name].tool_name!r} and {listed.name!r} "
+                                     f"would both be called {name}; the second is left out")
             continue
         try:
             tool = McpTool(link, listed, name)

@@ -61,8 +61,8 @@ class Suite:
         """Whether one scenario passes, and its last lines."""
         command = f"{sys.executable} -m kernel_mcp.conformance"
         try:
-            done = self.run("client", "--command", command, "--scenario", scenario, "--spec-version", revision, "--timeout", "60000",
-                            "-o", str(self.results), *(("--force",) if scenario in UNSCORED else ()))
+            done = self.run("client", "--command", command, "--scenario", scenario, "--spec-version", revision,
+                            "--timeout", "60000", "-o", str(self.results), *(("--force",) if scenario in UNSCORED else ()))
         except subprocess.TimeoutExpired:
             return False, f"no end within {TIMEOUT_S} seconds"
         return done.returncode == 0, "\n".join((done.stdout + done.stderr).strip().splitlines()[-25:])
@@ -71,8 +71,9 @@ class Suite:
 def _node(folder: Path) -> Path | None:
     for place in (folder / "node_modules" / NODE_PACKAGE / "bin" / "node", shutil.which("node")):
         if place and Path(place).exists():
-            said = subprocess.run([str(place), "--version"], capture_output=True, text=True, check=False).stdout.strip().lstrip("v")
-            if said.split(".")[0].isdecimal() and int(said.split(".")[0]) >= int(NODE_VERSION):
+            said = subprocess.run([str(place), "--version"], capture_output=True, text=True, check=False).stdout
+            major = said.strip().lstrip("v").split(".")[0]
+            if major.isdecimal() and int(major) >= int(NODE_VERSION):
                 return Path(place)
     return None
 
@@ -83,8 +84,9 @@ def install(folder: Path) -> None:
         return
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "package.json").write_text(json.dumps({"private": True, "name": "conformance"}))
-    subprocess.run([npm, "install", "--no-audit", "--no-fund", "--silent", f"{NODE_PACKAGE}@{NODE_VERSION}", f"{SUITE}@{SUITE_VERSION}"],
-                   cwd=folder, check=False, stdout=sys.stderr, timeout=600)
+    packages = (f"{NODE_PACKAGE}@{NODE_VERSION}", f"{SUITE}@{SUITE_VERSION}")
+    subprocess.run([npm, "install", "--no-audit", "--no-fund", "--silent", *packages], cwd=folder,
+                   check=False, stdout=sys.stderr, timeout=600)
 
 
 def known_failures() -> set[str]:
