@@ -14,14 +14,13 @@ from kernel_linter.rule import Rule
 
 FOLDER = Path(__file__).parent / "rules"
 KINDS: dict[str, tuple[str, ...]] = {
-    "plugin": ("plg", "skl", "agt", "mcp", "lsp", "mon", "wfl", "sec", "krn", "mkt"), "manifest": ("plg",), "json": ("plg",),
-    "marketplace": ("mkt", "sec"), "entry": ("mkt", "sec", "plg"), "text": ("skl", "sec", "plg"), "skill": ("skl",), "command": ("cmd",),
-    "agent": ("agt",), "style": ("ost",), "theme": ("thm",), "workflow": ("wfl",), "hook-file": ("hok",), "hooks": ("hok",),
-    "group": ("hok",), "handler": ("hok", "sec"), "mcp-file": ("mcp",), "server": ("mcp", "sec"), "lsp-file": ("lsp",), "lsp": ("lsp",),
-    "monitor-file": ("mon",), "monitor": ("mon", "sec"), "settings": ("set",), "file": ("lnt", "sec"),
+    "plugin": ("plg", "skl", "agt", "mcp", "lsp", "sec", "krn", "mkt", "lnt"), "manifest": ("plg",), "json": ("plg",),
+    "marketplace": ("mkt",), "entry": ("mkt", "sec", "plg"), "text": ("skl", "sec", "plg"), "skill": ("skl", "sec"),
+    "command": ("cmd", "skl", "sec"), "agent": ("agt", "skl"), "style": ("ost", "skl"), "theme": ("thm",), "workflow": ("wfl",),
+    "hook-file": ("hok",), "hooks": ("hok",), "group": ("hok",), "handler": ("hok", "sec"), "mcp-file": ("mcp",), "server": ("mcp", "sec"),
+    "lsp-file": ("lsp",), "lsp": ("lsp",), "monitor-file": ("mon",), "monitor": ("mon", "sec"), "settings": ("set",), "file": ("lnt", "sec"),
 }
 """Kind of target -> prefixes whose rules may look at it."""
-OWN = {"KRN-INTERNAL": "internal"}
 
 
 def build(module: ModuleType) -> Rule:
