@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from kernel.compactor import Compactor
     from kernel.lock import Lock
     from kernel.models import ModelInfo, ModelProvider
-    from kernel.session import Emit, Session
+    from kernel.session import Session
+    from kernel.voice import Emit
 
 MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions")
 WIDER_MODES = ("acceptEdits", "bypassPermissions")

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import msgspec
 
 from kernel import CONTRACT, events as e
-from kernel.dispatch import Outcome
 from kernel.errors import UsageError
 from kernel.events import Event
 from kernel.extension import each, open_all
@@ -23,7 +21,7 @@ from kernel.merge import NOTHING, Merged, merge
 from kernel.messages import Block, History, normalise
 from kernel.middleware import fold_model, fold_tool
 from kernel.models import ModelRequest
-from kernel.output import Output, ResultMessage, SystemMessage
+from kernel.output import ResultMessage
 from kernel.policy import PermissionCall, Policy, Verdict, for_agent
 from kernel.prompt import instructions, system_blocks
 from kernel.spending import Spending
@@ -31,6 +29,7 @@ from kernel.stream import Assembler
 from kernel.toolbox import Toolbox
 from kernel.tools import ReadState, State
 from kernel.transcript import Entry, Transcript
+from kernel.voice import Emit, Voice
 
 if TYPE_CHECKING:
     from kernel.agents import AgentRunner
@@ -40,19 +39,15 @@ if TYPE_CHECKING:
     from kernel.sandbox import Sandbox
     from kernel.settings import Settings
 
-CONTEXT_CAP = 10_000
-"""Characters of one text that a hook adds; longer ones go to a file (hooks contract, 11.4)."""
-PREVIEW = 2_000
 NO_AUTO = "permission mode auto needs a classifier (setting kernel.permissions.classifier: the name of a model, or \"session\")"
 DEFAULT_MAX_TOKENS = 32_000
 
-Emit = Callable[[Output], None]
 Asker = Callable[[PermissionCall, Verdict, str], Awaitable[dict[str, Any]]]
 """Asks a person or a program: (call, verdict, tool_use_id) -> ``{"behavior": "allow"|"deny", "updatedInput"?, "message"?,
 "interrupt"?, "updatedPermissions"?}``."""
 
 
-class Session:
+class Session(Voice):
     """Opened by ``Harness.open``; not made by hand. A subagent's is a ``Child``.
 
     ``plugin_state`` is of one context: a subagent begins with an empty one. What belongs to the whole conversation (tables of
@@ -240,28 +235,10 @@ class Session:
             return NOTHING
         merged = merge(event, outcomes)
         self.harness.trace(self, event, outcomes, merged)
-        self._announce(event, outcomes, merged)
+        self.tell_of(event, merged)
         return merged
 
-    def _announce(self, event: Event, outcomes: list[Outcome], merged: Merged) -> None:
-        for text in merged.failures:
-            self.notice(f"{event.hook_name} hook error: plugin '{text.source}': {text.text}", guard=True)
-        for text in merged.system_messages:
-            says = "\n".join(f"{event.hook_name} says: {line}" for line in self.cap(text.text).splitlines())
-            self.notice(says, level="warning")
-        for rewrite in (merged.updated_input, merged.updated_output):
-            if rewrite and rewrite.losers:
-                self.notice(f"{event.hook_name}: {rewrite.source} and {', '.join(rewrite.losers)} all replaced the same "
-                            f"value; the one of {rewrite.source} counts", level="warning")
-
-    # -- what the person and the program are told -----------------------------------------------------------------------
-    def emit(self, message: Output) -> None:
-        self._emit(message)
-
-    def say(self, subtype: str, **data: Any) -> None:
-        """Emit a ``system`` message."""
-        self._emit(SystemMessage(uuid=self.clock.new_id(), session_id=self.id, subtype=subtype, data=data))
-
+    # -- what the program is told -------------------------------------------------------------------------------------
     def say_init(self) -> None:
         """The ``init`` message that begins every turn (headless contract, 5.2)."""
         broken = [*({"plugin": p.name, "type": p.state, "message": "; ".join(p.errors)}
@@ -278,16 +255,6 @@ class Session:
                 facts[name] = value
         self.say("init", **facts)
 
-    def notice(self, text: str, *, level: str = "warning", guard: bool = False) -> None:
-        """Tell the person something. ``guard``: a guard does not work, which is announced in every output format."""
-        if guard:
-            self.harness.announce(text)
-        self.say("informational", content=text, level=level)
-
-    def debug(self, text: str) -> None:
-        """A line for the debug log."""
-        self.harness.debug(text)
-
     # -- context -----------------------------------------------------------------------------------------------------------
     def take_pending(self) -> list[Block]:
         """What waits for the model's next user message, letters included; it does not wait any more."""
@@ -299,36 +266,6 @@ class Session:
         from kernel.messages import reminder
 
         self.pending.append(reminder(text))
-
-    def cap(self, text: str) -> str:
-        """The text, or a preview and the path of a file that holds it (hooks contract, 11.4)."""
-        if len(text) <= CONTEXT_CAP:
-            return text
-        return f"{text[:PREVIEW]}\n... ({len(text)} characters in all; the whole text {self.kept(self.clock.new_id(), text)[1]})"
-
-    def kept(self, name: str, text: str) -> tuple[str | None, str]:
-        """``spill`` that never raises: the path, if there is one, and "is in PATH" or why the text is lost."""
-        try:
-            path = self.spill(name, text)
-        except OSError as error:
-            return None, f"could not be kept: {error.strerror or error}"
-        return path, f"is in {path}"
-
-    def spill(self, name: str, text: str) -> str:
-        """Write a text beside the transcript and return the path."""
-        if self.transcript.path and self.transcript.kept:
-            folder = Path(self.transcript.path).with_suffix("") / "tool-results"
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        else:
-            from tempfile import mkdtemp
-
-            if "kernel.spill" not in self.plugin_state:
-                self.plugin_state["kernel.spill"] = mkdtemp(prefix="kernel-")
-            folder = Path(self.plugin_state["kernel.spill"])
-        path = folder / f"{''.join(c if c.isalnum() or c in '-_' else '-' for c in name)[:100]}.txt"
-        path.write_text(text, "utf-8", "replace")
-        path.chmod(0o600)
-        return str(path)
 
     def record(self, *entries: Entry) -> None:
         """Keep entries in the transcript; durable when it returns."""
