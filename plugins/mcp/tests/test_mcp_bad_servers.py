@@ -14,9 +14,8 @@ from typing import Any
 
 import anyio
 import pytest
-from kernel_mcp.bridge import STATE
 from kernel_mcp.calls import call_tool
-from kernel_mcp.extension import VIEW
+from kernel_mcp.extension import STATE, VIEWS
 
 from kernel import ToolError
 from kernel.testing import Kit
@@ -95,8 +94,8 @@ async def session_with(folder: Path, modes: list[str]) -> dict[str, dict[str, An
     start_s = time.monotonic() - began
     bridge = session.plugin_state[STATE]
     await bridge.wait(START_S * 2)
-    view = session.plugin_state[VIEW]
-    view.sync()
+    for view in session.plugin_state[VIEWS]:
+        view.sync()
     await anyio.sleep(0.3)  # "dies after its lists" has died by then
     found: dict[str, dict[str, Any]] = {}
     waits: list[float] = []

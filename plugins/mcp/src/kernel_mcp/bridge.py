@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from kernel_mcp.host import Host
     from kernel_mcp.sources import Gathered
 
-STATE = "mcp"
-
 
 class Bridge:
     """The connections of one session, shared by the sessions of its subagents."""
@@ -162,13 +160,16 @@ class View:
         self._commands: dict[str, list[str]] = {}
         self._no_prefix = os.environ.get("CLAUDE_AGENT_SDK_MCP_NO_PREFIX") == "1"
         bridge.views.append(self)
-        session.init_facts["mcp_servers"] = bridge.status()
+        self._facts()
         if bridge.errors:
             session.init_facts["mcp_server_errors"] = bridge.errors
 
     def changed(self, link: Link) -> None:
         """Noted at once, applied before the next request, so that a request and its tools stay together."""
         self._dirty.add(link.server.name)
+        self._facts()
+
+    def _facts(self) -> None:
         self.session.init_facts["mcp_servers"] = self.bridge.status()
 
     def detach(self) -> None:
@@ -208,11 +209,18 @@ class View:
 
     def _resources(self) -> None:
         from kernel_mcp.resources import TOOLS
+        from kernel_mcp.waiting import WaitForMcpServers
 
         has = any(link.status == "connected" and getattr(link.client.server_capabilities, "resources", None) is not None
                   for link in self.bridge.links.values())
         if has:
             self.session.toolbox.offer([t(self.bridge) for t in TOOLS if t.name not in self.session.toolbox.by_name])
+        pending = any(link.status == "pending" for link in self.bridge.links.values())
+        offered = WaitForMcpServers.name in self.session.toolbox.by_name
+        if pending and not offered and not self.deferral.active:
+            self.session.toolbox.offer([WaitForMcpServers(self.bridge)])
+        elif offered and not pending:
+            self.session.toolbox.withdraw([WaitForMcpServers.name])
 
     def _commands_of(self, name: str, link: Link | None) -> None:
         from kernel_mcp.prompts import PromptCommand

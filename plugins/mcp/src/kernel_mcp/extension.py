@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kernel import Extension
 
@@ -11,71 +11,101 @@ if TYPE_CHECKING:
     from kernel import Block, Session
     from kernel_mcp.bridge import Bridge, View
 
-VIEW = "mcp.view"
+STATE = "mcp"
+VIEWS = "mcp.views"
+AGENT_SERVERS = "mcp.servers"
+"""Where whoever opens a subagent's session puts the ``mcpServers`` of its definition, before the session starts: names, which
+share the connections of the parent, and objects ``{name: entry}``, whose servers live as long as the agent."""
 
 
 class McpExtension(Extension):
     name = "mcp"
 
     async def open(self, session: Session) -> None:
-        from kernel_mcp.bridge import STATE, Bridge, View
-
-        parent = getattr(session, "parent", None)
+        parent = session.parent
         if parent is not None and STATE in parent.plugin_state:
-            bridge: Bridge = parent.plugin_state[STATE]
-            session.plugin_state[STATE] = bridge
-            session.plugin_state[VIEW] = view = View(bridge, session)
-            view.sync()
+            session.plugin_state[STATE] = parent.plugin_state[STATE]
+            _show(session, parent.plugin_state[STATE])
+        if parent is not None:
+            if session.plugin_state.get(AGENT_SERVERS):
+                await _open_inline(session, session.plugin_state[AGENT_SERVERS])
             return
         from kernel_mcp.sources import gather
 
         found = gather(session.options, session.settings, list(session.plugins.ready))
         for text in found.warnings:
             session.notice(text)
-        if not found.servers and not found.disabled and not found.errors:
-            return
-        from kernel_mcp.host import Host
-
-        bridge = Bridge(Host(session), found)
-        session.plugin_state[STATE] = bridge
-        session.plugin_state[VIEW] = View(bridge, session)
-        bridge.start()
-        await _wait(session, bridge)
-        session.plugin_state[VIEW].sync()
+        if found.servers or found.disabled or found.errors:
+            await _open(session, found)
 
     async def before_request(self, session: Session) -> None:
-        view: View | None = session.plugin_state.get(VIEW)
-        if view is not None:
+        for view in session.plugin_state.get(VIEWS, ()):
             view.sync()
 
     async def after_compaction(self, session: Session) -> list[Block]:
         from kernel import reminder
 
-        view: View | None = session.plugin_state.get(VIEW)
-        return [reminder(text) for text in view.again()] if view is not None else []
+        return [reminder(text) for view in session.plugin_state.get(VIEWS, ()) for text in view.again()]
 
     async def close(self, session: Session) -> None:
-        from kernel_mcp.bridge import STATE
-
-        view: View | None = session.plugin_state.pop(VIEW, None)
-        if view is not None:
+        views: list[View] = session.plugin_state.pop(VIEWS, [])
+        session.plugin_state.pop(STATE, None)
+        for view in views:
             view.detach()
-            bridge = session.plugin_state.pop(STATE)
-            if bridge.host.session is session:
-                await bridge.close()
+            if view.bridge.host.session is session:
+                await view.bridge.close()
 
 
-async def _wait(session: Session, bridge: Bridge) -> None:
+async def _open(session: Session, found: Any) -> None:
+    from kernel_mcp.bridge import Bridge
+    from kernel_mcp.host import Host
+    from kernel_mcp.waiting import McpReport
+
+    bridge = Bridge(Host(session), found)
+    session.plugin_state[STATE] = bridge
+    session.commands.setdefault("mcp", McpReport(bridge))
+    asker = str(session.options.extra.get("permission_prompt_tool") or "")
+    if asker.startswith("mcp__") and session.asker is None:
+        from kernel_mcp.prompt_tool import PromptTool
+
+        session.asker = PromptTool(session, asker)
+    bridge.start()
+    await _wait(session, bridge, bool(asker.startswith("mcp__")))
+    _show(session, bridge)
+
+
+async def _open_inline(session: Session, entries: list[Any]) -> None:
+    """The servers that an agent's definition brings along."""
+    from kernel_mcp.bridge import Bridge
+    from kernel_mcp.host import Host
+    from kernel_mcp.sources import inline
+
+    found = inline(entries, session.options, session.settings)
+    for text in found.warnings:
+        session.notice(text)
+    if found.servers:
+        bridge = Bridge(Host(session), found)
+        bridge.start()
+        await bridge.wait(bridge.host.limits.start_s)
+        _show(session, bridge)
+
+
+def _show(session: Session, bridge: Bridge) -> None:
+    from kernel_mcp.bridge import View
+
+    view = View(bridge, session)
+    session.plugin_state.setdefault(VIEWS, []).append(view)
+    view.sync()
+
+
+async def _wait(session: Session, bridge: Bridge, needed: bool) -> None:
     """How long the first prompt waits for servers (MCP contract, section 2)."""
     limits = bridge.host.limits
     always = {n for n, link in bridge.links.items() if link.server.always_load}
-    asker = str(session.options.extra.get("permission_prompt_tool") or "")
     if session.options.print_mode:
-        given = bool(session.options.extra.get("mcp_config")) or asker.startswith("mcp__")
+        given = needed or bool(session.options.extra.get("mcp_config"))
         await bridge.wait(limits.start_s if given else limits.connect_wait_s)
     elif os.environ.get("MCP_CONNECTION_NONBLOCKING") == "0":
         await bridge.wait(limits.connect_wait_s)
     elif always:
         await bridge.wait(limits.connect_wait_s, always)
-
-

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kernel import hookimpl
 
 if TYPE_CHECKING:
-    from kernel import Command, Extension, Registry
+    from kernel import Command, Extension, Registry, Session, UserPromptSubmit
 
 
 @hookimpl
@@ -22,3 +22,11 @@ def register_commands(register: Registry[Command]) -> None:
     from kernel_mcp.command import McpCommand
 
     register(McpCommand())
+
+
+@hookimpl
+async def user_prompt_submit(event: UserPromptSubmit, session: Session) -> None:
+    if "@" in event.prompt and "mcp" in session.plugin_state:
+        from kernel_mcp.resources import mentioned
+
+        await mentioned(session.plugin_state["mcp"], session, event.prompt)

@@ -62,10 +62,7 @@ def gather(options: Options, settings: Settings, plugins: list[Plugin]) -> Gathe
     else:
         if not options.extra.get("bare") or given:
             _all(found, options, settings, plugins, given, strict)
-    lists = Lists.of(settings)
-    for name, server in list(found.servers.items()):
-        if reason := lists.verdict(server):
-            found.disabled[name] = (found.servers.pop(name), reason)
+    _apply(found, settings)
     return found
 
 
@@ -81,6 +78,31 @@ def _all(found: Gathered, options: Options, settings: Settings, plugins: list[Pl
         _people(found, options, settings)
     for plugin in plugins:
         _plugin(found, plugin, settings)
+
+
+def inline(entries: list[Any], options: Options, settings: Settings) -> Gathered:
+    """The servers that an agent's definition holds itself; names of configured ones need nothing.
+
+    Those of files in a project count only where the folder is trusted, and policy holds for all of them.
+    """
+    found = Gathered()
+    if managed_file(settings).exists():
+        return found
+    for entry in entries:
+        if isinstance(entry, dict):
+            _take(found, entry, "agent", "the agent's definition")
+    if found.servers and not settings.trusted:
+        found.warnings.append("the MCP servers of an agent's definition are not started: this workspace has not been trusted")
+        found.servers.clear()
+    _apply(found, settings)
+    return found
+
+
+def _apply(found: Gathered, settings: Settings) -> None:
+    lists = Lists.of(settings)
+    for name, server in list(found.servers.items()):
+        if reason := lists.verdict(server):
+            found.disabled[name] = (found.servers.pop(name), reason)
 
 
 def _plugins_only(settings: Settings) -> bool:
