@@ -1,7 +1,7 @@
 """The examples of ``cases/*.yaml`` as folders.
 
 An example is a mapping: ``files`` (paths in the plugin; ``null`` leaves one out), ``manifest`` and ``entry`` and ``market``
-(keys over the defaults), ``skill``, ``agent``, ``hooks``, ``mcp`` (the usual files), ``settings`` (a project instead of a plugin),
+(keys over the defaults), ``skill``, ``agent``, ``hooks``, ``mcp`` (the usual files), ``settings`` (a project, not a plugin),
 ``root`` (files outside the plugin), ``python`` (a distribution around the plugin). Values that start with ``$`` are made here.
 """
 
@@ -76,8 +76,11 @@ def build(root: Path, example: dict[str, Any], *, since: bool = False) -> Path:
 
 
 def plugin_files(example: dict[str, Any]) -> dict[str, Any]:
-    files: dict[str, Any] = {".claude-plugin/plugin.json": merged(MANIFEST, example.get("manifest", {})), "skills/format/SKILL.md": "$skill"}
-    if example.get("market", {}).get("plugins") and "files" in example and any(k.endswith("/.claude-plugin/plugin.json") for k in example["files"]):
+    files: dict[str, Any] = {".claude-plugin/plugin.json": merged(MANIFEST, example.get("manifest", {})),
+                             "skills/format/SKILL.md": "$skill"}
+    if example.get("market",
+                   {}).get("plugins") and "files" in example and any(k.endswith("/.claude-plugin/plugin.json")
+                                                                     for k in example["files"]):
         return {f"../../{k}": v for k, v in example["files"].items()}
     if "skill" in example:
         files["skills/format/SKILL.md"] = example["skill"]
@@ -93,10 +96,12 @@ def plugin_files(example: dict[str, Any]) -> dict[str, Any]:
 
 
 def distribution(asked: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    include = '[tool.hatch.build.targets.wheel.force-include]\n".claude-plugin" = "acme/.claude-plugin"\n"skills" = "acme/skills"\n'
+    include = ('[tool.hatch.build.targets.wheel.force-include]\n'
+               '".claude-plugin" = "acme/.claude-plugin"\n"skills" = "acme/skills"\n')
     yield "pyproject.toml", (
         f'[build-system]\nbuild-backend = "hatchling.build"\n[project]\nname = "{asked.get("name", "kernel-acme")}"\n'
-        f'version = "{asked.get("version", "1.0.0")}"\n[project.entry-points."kernel.plugins"]\n{asked.get("entry", "acme")} = "acme.plugin"\n'
+        f'version = "{asked.get("version", "1.0.0")}"\n[project.entry-points."kernel.plugins"]\n{asked.get("entry", "acme")} = '
+        f'"acme.plugin"\n'
         + (include if asked.get("include", True) else ""))
     yield "src/acme/plugin.py", asked.get("code", '"""Hooks."""\n')
 

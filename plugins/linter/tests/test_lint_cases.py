@@ -50,7 +50,8 @@ def test_a_bad_example_is_found(code: str, example: dict[str, Any], tmp_path: Pa
     assert code in {f.code for f in findings}, [f"{f.code} {f.message}" for f in findings]
     assert not NEVER & {f.code for f in findings}, [f.message for f in findings if f.code in NEVER]
     for finding in findings:
-        assert finding.line >= 1 and finding.column >= 1 and finding.message and not Path(finding.path).is_absolute() or str(tmp_path) in finding.path
+        assert (finding.line >= 1 and finding.column >= 1 and finding.message
+                and not Path(finding.path).is_absolute()) or str(tmp_path) in finding.path
 
 
 @pytest.mark.parametrize(("code", "example"), rows("good"))
@@ -68,7 +69,9 @@ def test_recall_and_false_alarms(tmp_path: Path, capsys: pytest.CaptureFixture[s
             found += code in {f.code for f in check(tmp_path / f"bad-{code}-{index}", case, example)}
         for index, example in enumerate(examples(case, "good")):
             good += 1
-            alarms += any(f.code == code or f.severity == "error" for f in check(tmp_path / f"good-{code}-{index}", case, example))
+            alarms += any(f.code == code or f.severity == "error" for f in check(tmp_path / f"good-{code}-{index}", case,
+                                                                                 example))
     with capsys.disabled():
-        print(f"\nlint: {len(CASES)} classes, recall {found}/{total} = {found / total:.1%}, false alarms {alarms}/{good} = {alarms / good:.1%}")
+        print(f"\nlint: {len(CASES)} classes, recall {found}/{total} = {found / total:.1%}, false alarms {alarms}/{good} = "
+              f"{alarms / good:.1%}")
     assert len(CASES) >= 80 and found / total >= 0.95 and alarms / good <= 0.01

@@ -299,7 +299,8 @@ class Plugin:
         for file, at, data in self.inline("hooks"):
             wrapped = isinstance(data.get("hooks"), dict)  # a fault, but what is inside is meant
             out.append(HookMap(file, data["hooks"] if wrapped else data, "manifest", (*at, "hooks") if wrapped else at, self))
-        out += [HookMap(t, t.data["hooks"], "skill", ("hooks",), self) for t in (*self.skills, *self.commands) if "hooks" in t.data]
+        out += [HookMap(t, t.data["hooks"], "skill", ("hooks",), self) for t in (*self.skills,
+                                                                                 *self.commands) if "hooks" in t.data]
         return out
 
     @cached_property

@@ -156,7 +156,8 @@ class Marketplace:
             return []
         try:
             done = subprocess.run(  # noqa: S603  # an argument list, fixed program
-                ["git", "-C", str(self.root), "-c", "core.fsmonitor=false", "cat-file", "blob", f"{self.since}:./{PLACE}"],  # noqa: S607
+                ["git", "-C", str(self.root), "-c", "core.fsmonitor=false", "cat-file", "blob",  # noqa: S607
+                 f"{self.since}:./{PLACE}"],
                 capture_output=True, timeout=20, check=False)
             data = json.loads(done.stdout[:5_000_000].decode("utf-8", "replace")) if done.returncode == 0 else {}
         except (OSError, subprocess.SubprocessError, ValueError, RecursionError):

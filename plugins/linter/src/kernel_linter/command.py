@@ -14,7 +14,7 @@ PROFILES = ("default", "strict", "spec", "compat", "security")
 
 
 class Validate:
-    """Exit codes: 0 no error (with ``--strict``: no warning either), 1 findings, 2 wrong usage or configuration, 3 a fault of ours."""
+    """Exit codes: 0 no error (with ``--strict``: no warning either), 1 findings, 2 wrong usage, 3 a fault of ours."""
 
     name = "plugins validate"
     summary = "check plugins, marketplaces, skills, agents, hooks, servers and settings without running them"
@@ -69,11 +69,11 @@ def _validate_app(name: str) -> Any:
 
     @app.command(name, help="Check paths (default: the current directory) without running any of their code.")
     def validate(
-        paths: list[Path] | None = typer.Argument(None, metavar="[PATH]...", help="a plugin, a marketplace, a tree, or one file"),  # noqa: B008
+        paths: list[Path] | None = typer.Argument(None, metavar="[PATH]...", help="plugin, marketplace, tree or file"),  # noqa: B008
         output: str = option("text", "--format", "--output-format", help=" ".join(FORMATS)),
         as_json: bool = option(False, "--json", help="the same as --format json"),
         output_file: Path | None = option(None, "--output-file", help="write the report to a file"),  # noqa: B008
-        select: list[str] | None = option(None, "--select", help="only these: codes, prefixes, PREFIX/slug, ALL; comma or repeated"),  # noqa: B008
+        select: list[str] | None = option(None, "--select", help="only these: codes, prefixes, PREFIX/slug, ALL"),  # noqa: B008
         extend_select: list[str] | None = option(None, "--extend-select", help="these too"),  # noqa: B008
         ignore: list[str] | None = option(None, "--ignore", help="not these"),  # noqa: B008
         profile: str = option("", "--profile", help=" ".join(PROFILES)),
@@ -95,7 +95,8 @@ def _validate_app(name: str) -> Any:
 
         raise typer.Exit(run(Asked(
             paths=paths or [Path()], format="json" if as_json else output, output_file=output_file, select=_words(select),
-            extend_select=_words(extend_select), ignore=_words(ignore), profile=profile, target=target, strict=strict, preview=preview, fix=fix,
+            extend_select=_words(extend_select), ignore=_words(ignore), profile=profile, target=target, strict=strict,
+            preview=preview, fix=fix,
             unsafe_fixes=unsafe_fixes, diff=diff, since=since, baseline=baseline, write_baseline=write_baseline, config=config,
             no_config=no_config, exit_zero=exit_zero, statistics=statistics)))
 
@@ -130,7 +131,8 @@ def _rules_app() -> Any:
     app = typer.Typer(add_completion=False)
 
     @app.command(help="All rules.")
-    def rules(output: str = typer.Option("text", "--format", "--output-format"), as_json: bool = typer.Option(False, "--json")) -> None:
+    def rules(output: str = typer.Option("text", "--format", "--output-format"), as_json: bool = typer.Option(False,
+                                                                                                              "--json")) -> None:
         import json
 
         from kernel_linter.session import rules_of_run
@@ -150,7 +152,8 @@ def _rules_app() -> Any:
 
 def _row(rule: Rule) -> dict[str, str]:
     summary = " ".join(rule.doc.split("\n\n")[0].split())
-    return {"code": rule.code, "slug": rule.slug, "severity": rule.severity, "fix": rule.fix, "since": rule.since, "summary": summary,
+    return {"code": rule.code, "slug": rule.slug, "severity": rule.severity, "fix": rule.fix, "since": rule.since,
+            "summary": summary,
             "profile": rule.profile, "plugin": rule.plugin}
 
 
@@ -160,7 +163,8 @@ def _schema_app() -> Any:
     app = typer.Typer(add_completion=False)
 
     @app.command(help="Print a JSON Schema, or all of them as one object; with --output-dir write one file each.")
-    def schema(kind: str = typer.Argument("", help="manifest marketplace hooks skill command agent style mcp lsp monitors theme settings"),
+    def schema(kind: str = typer.Argument("",
+        help="manifest marketplace hooks skill command agent style mcp lsp monitors theme settings"),
                output_dir: Path | None = typer.Option(None, "--output-dir")) -> None:  # noqa: B008
         import json
 

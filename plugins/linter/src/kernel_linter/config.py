@@ -13,7 +13,8 @@ from msgspec import Struct, field
 from kernel_linter.rule import Diagnostic, Rule, Severity
 
 Profile = Literal["default", "strict", "spec", "compat", "security"]
-WIDENING = ("SKL001", "CMD001", "AGT001", "AGT008", "AGT010", "AGT016", "HOK006", "HOK013", "HOK014", "HOK015", "HOK021", "HOK022",
+WIDENING = ("SKL001", "CMD001", "AGT001", "AGT008", "AGT010", "AGT016", "HOK006", "HOK013", "HOK014", "HOK015", "HOK021",
+            "HOK022",
             "PLG041")
 """Rules beside ``SEC`` whose faults give more rights than was meant."""
 

@@ -59,7 +59,8 @@ def difference(report: Report, *, unsafe: bool) -> str:
     """The repairs as a unified diff; renames and bits in words."""
     out: list[str] = []
     for file, edits in plan(report, unsafe=unsafe).values():
-        out += difflib.unified_diff(file.text.splitlines(True), edited(file, edits).splitlines(True), f"a/{file.shown}", f"b/{file.shown}")
+        out += difflib.unified_diff(file.text.splitlines(True), edited(file, edits).splitlines(True), f"a/{file.shown}",
+                                    f"b/{file.shown}")
     for fix in chosen(report, unsafe=unsafe):
         out += [f"chmod +x {path}\n" for path in fix.executable] + [f"rename {a} {b}\n" for a, b in fix.moves]
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in out)
@@ -78,7 +79,8 @@ def repair(report: Report, paths: Iterable[Path], *, unsafe: bool) -> Done:
             if _allowed(Path(path), roots, done) and _make_executable(path, done):
                 done.files[path] = done.files.get(path, 0) + 1
         for source, target in fix.moves:
-            if source not in moved and _allowed(Path(source), roots, done) and _allowed(Path(target).parent, roots, done, new=True):
+            if source not in moved and _allowed(Path(source), roots, done) and _allowed(Path(target).parent, roots, done,
+                                                                                        new=True):
                 moved.add(source)
                 if _move(source, target, done):
                     done.files[target] = done.files.get(target, 0) + 1

@@ -32,7 +32,8 @@ def translated(pattern: str) -> str:
         two = pattern[at:at + 2]
         if char == "\\":
             name = re.match(r"\\k<([A-Za-z_$][\w$]*)>", pattern[at:])
-            out.append(f"(?P={name[1]})" if name else two if len(two) == 2 and (two[1] in "dDwWsSbBnrtfv0xu\\" or not two[1].isalnum())
+            out.append(f"(?P={name[1]})" if name else two if len(two) == 2
+                       and (two[1] in "dDwWsSbBnrtfv0xu\\" or not two[1].isalnum())
                        else re.escape(two[1]) if len(two) == 2 and two[1].isalpha() else two)
             at += len(name[0]) if name else 2
             continue

@@ -17,7 +17,8 @@ _OPTION = re.compile(r"CLAUDE_PLUGIN_OPTION_([A-Za-z0-9_]+)")
 
 def broken(plugin: Plugin) -> bool:
     """Whether there is nothing to say about fields: no manifest and no entry, or a manifest that does not parse."""
-    return (plugin.manifest is None and not plugin.entries) or (plugin.manifest is not None and not isinstance(plugin.manifest.data, dict))
+    return (plugin.manifest is None and not plugin.entries) or (plugin.manifest is not None
+                                                                and not isinstance(plugin.manifest.data, dict))
 
 
 def unsafe_name(name: str) -> str:
@@ -40,11 +41,13 @@ def uses(plugin: Plugin) -> Iterator[tuple[str, str, Callable[[str], Diagnostic]
             yield "config", value, lambda m, s=server, p=pointer: s.at(m, *p)  # type: ignore[misc]
     for hooks in plugin.hooks:
         for handler in hooks.handlers():
-            yield "config", handler.words + " ".join(map(str, (handler.data.get("headers") or {}, handler.data.get("url") or ""))), \
+            yield "config", handler.words + " ".join(map(str, (handler.data.get("headers") or {},
+                                                               handler.data.get("url") or ""))), \
                 lambda m, h=handler: h.at(m)  # type: ignore[misc]
     for text in plugin.texts:
         if "${user_config." in text.text:
-            yield "text", text.masked if not plugin.options else text.text, lambda m, t=text: t.at(m, span=_first(t.text))  # type: ignore[misc]
+            yield "text", text.masked if not plugin.options else text.text, lambda m, t=text: t.at(m,
+                span=_first(t.text))  # type: ignore[misc]
 
 
 def _first(text: str) -> tuple[int, int]:

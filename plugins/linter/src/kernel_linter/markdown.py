@@ -54,7 +54,8 @@ class TextFile(File):
     @cached_property
     def name(self) -> str:
         name = self.data.get("name")
-        return str(name) if self.kind in ("skill", "agent", "style") and isinstance(name, str | int | float) and name != "" else self.stem
+        return str(name) if self.kind in ("skill", "agent", "style") and isinstance(name,
+            str | int | float) and name != "" else self.stem
 
     # -- places ----------------------------------------------------------------------------------------------------
     def locate(self, pointer: tuple[Pointer, ...]) -> tuple[int, int]:
@@ -101,7 +102,8 @@ class TextFile(File):
     # -- the text --------------------------------------------------------------------------------------------------
     @property
     def body(self) -> str:
-        return self.text[self.front.body:] if self.front.state in ("ok", "broken", "empty", "not-mapping") else self.text.lstrip("\ufeff")
+        return self.text[self.front.body:] if self.front.state in ("ok", "broken", "empty",
+                                                                   "not-mapping") else self.text.lstrip("\ufeff")
 
     @cached_property
     def fences(self) -> list[tuple[int, int]]:
@@ -147,7 +149,8 @@ class TextFile(File):
     @cached_property
     def description(self) -> str:
         value = self.data.get("description")
-        return value if isinstance(value, str) else str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
+        return value if isinstance(value, str) else str(value) if isinstance(value, int | float) and not isinstance(value,
+                                                                                                                    bool) else ""
 
     def flag(self, key: str, default: bool) -> bool:
         from kernel_linter.tables import TRUE_WORDS

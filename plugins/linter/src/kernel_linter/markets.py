@@ -38,7 +38,8 @@ def imitates(name: str) -> bool:
     vendor, product = words & {"anthropic", "anthropics"}, words & {"claude"}
     things = words & {"plugin", "plugins", "marketplace", "skills", "community"}
     official = words & {"official", "verified"}
-    return bool((vendor and things) or (product and things and official) or (flat.startswith("claude-code-plugins") and len(words) > 3 and official))
+    return bool((vendor and things) or (product and things and official) or (flat.startswith("claude-code-plugins")
+                                                                             and len(words) > 3 and official))
 
 
 def unknown(market: Marketplace, named: str, table: Iterable[str], *pointer: Pointer) -> Diagnostic:
@@ -46,7 +47,8 @@ def unknown(market: Marketplace, named: str, table: Iterable[str], *pointer: Poi
     near = nearest(str(pointer[-1]), table)
     node = market.file.node(*pointer[:-1])
     free = near and node is not None and near not in node.children
-    return market.at(f"{named if len(named) < 60 else shown(named)}: unknown field, ignored" + (f"; did you mean {near}?" if near else ""), *pointer,
+    return market.at(f"{named if len(named) < 60 else shown(named)}: unknown field, ignored" + (f"; did you mean {near}?"
+                                                                                                if near else ""), *pointer,
                      span=market.file.key_span(*pointer),
                      fix=market.file.rename_key(near, *pointer, message=f"rename it to {near}") if free else None)
 
@@ -82,7 +84,8 @@ def _wrong_signal(key: str, item: Any, length: int) -> str:
     if key == "manifestDeps":
         if not isinstance(item, dict) or not all(isinstance(item.get(k), str) for k in ("file", "pattern")):
             return "needs file and pattern"
-        return next((f"{k}: {p}" for k in ("file", "pattern") if (p := "too long" if len(item[k]) > length else problem(item[k]))), "")
+        return next((f"{k}: {p}" for k in ("file",
+                                           "pattern") if (p := "too long" if len(item[k]) > length else problem(item[k]))), "")
     if not isinstance(item, str) or not item or len(item) > length:
         return f"must be text of 1 to {length} characters"
     if key == "hosts" and not re.fullmatch(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?", item):

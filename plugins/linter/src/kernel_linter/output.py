@@ -41,7 +41,8 @@ def line(finding: Finding, color: bool, where: bool = True) -> str:
     if color:
         severity = f"\033[{COLOR[severity]}m{severity}\033[0m"
     place = f"{finding.path}:{finding.line}:{finding.column}: " if where else f"  {finding.line}:{finding.column} "
-    return clean(f"{place}{finding.code} ", "") + severity + clean(f" {finding.message}") + (f" [{finding.fix.kind} fix]" if finding.fix else "")
+    return clean(f"{place}{finding.code} ",
+                 "") + severity + clean(f" {finding.message}") + (f" [{finding.fix.kind} fix]" if finding.fix else "")
 
 
 def clean(text: str, strip: str = "\n") -> str:
@@ -60,8 +61,8 @@ def summary(report: Report) -> str:
         return f"Validation passed: {report.files} file(s), nothing found"
     verdict = "failed" if counts["error"] else "passed with warnings" if counts["warning"] else "passed"
     fixable = sum(f.fix is not None for f in report.findings)
-    return f"Validation {verdict}: {counts['error']} error(s), {counts['warning']} warning(s), {counts['info']} info(s) in {report.files} file(s)" \
-        + (f"; {fixable} with a fix (--fix)" if fixable else "")
+    said = ", ".join(f"{counts[s]} {s}(s)" for s in counts)
+    return f"Validation {verdict}: {said} in {report.files} file(s)" + (f"; {fixable} with a fix (--fix)" if fixable else "")
 
 
 def grouped(report: Report, color: bool = False) -> str:
@@ -94,8 +95,10 @@ def as_json(report: Report, target: str = "") -> dict[str, Any]:
         "version": 1, "tool": {"name": "kernel lint", "version": VERSION, "target": target or NEWEST},
         "summary": {"errors": count["error"], "warnings": count["warning"], "infos": count["info"],
                     "fixable": sum(f.fix is not None for f in report.findings), "files": report.files},
-        "findings": [{"code": f.code, "slug": f.slug, "severity": f.severity, "message": f.message, "path": f.path, "line": f.line,
-                      "column": f.column, "endLine": f.end_line, "endColumn": f.end_column, "pointer": f.pointer, "plugin": f.plugin,
+        "findings": [{"code": f.code, "slug": f.slug, "severity": f.severity, "message": f.message, "path": f.path,
+                      "line": f.line,
+                      "column": f.column, "endLine": f.end_line, "endColumn": f.end_column, "pointer": f.pointer,
+                      "plugin": f.plugin,
                       "fix": _fix(f.fix), "docs": page(f.code, f.slug)} for f in report.findings]}
 
 
@@ -113,7 +116,8 @@ def _fix(fix: Fix | None) -> dict[str, Any] | None:
 
 def fingerprint(finding: Finding) -> str:
     """Stays when lines move: rule, file, place in the structure, value."""
-    return hashlib.sha256("\0".join((finding.code, finding.path, finding.pointer, finding.value or finding.message)).encode()).hexdigest()[:32]
+    return hashlib.sha256("\0".join((finding.code, finding.path, finding.pointer,
+                                     finding.value or finding.message)).encode()).hexdigest()[:32]
 
 
 def as_sarif(report: Report) -> dict[str, Any]:
@@ -128,9 +132,10 @@ def as_sarif(report: Report) -> dict[str, Any]:
 
 
 def _sarif_rule(rule: Any) -> dict[str, Any]:
-    first, _, rest = rule.doc.partition("\n\n")
+    first = rule.doc.partition("\n\n")[0]
     return {"id": rule.code, "name": rule.slug, "shortDescription": {"text": " ".join(first.split()) or rule.slug},
-            "fullDescription": {"text": " ".join(first.split()) or rule.slug}, "help": {"text": rule.doc or rule.slug, "markdown": rule.doc or rule.slug},
+            "fullDescription": {"text": " ".join(first.split()) or rule.slug}, "help": {"text": rule.doc or rule.slug,
+                                                                                        "markdown": rule.doc or rule.slug},
             "defaultConfiguration": {"level": LEVEL[rule.severity]}, "helpUri": page(rule.code, rule.slug)}
 
 
@@ -157,5 +162,5 @@ def annotation(finding: Finding) -> str:
         return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A").replace(":", "%3A").replace(",", "%2C")
 
     message = finding.message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return f"::{COMMAND[finding.severity]} file={value(finding.path)},line={finding.line},endLine={finding.end_line},col={finding.column}," \
-           f"title={value(f'{finding.code} {finding.slug}')}::{message}\n"
+    place = f"file={value(finding.path)},line={finding.line},endLine={finding.end_line},col={finding.column}"
+    return f"::{COMMAND[finding.severity]} {place},title={value(f'{finding.code} {finding.slug}')}::{message}\n"

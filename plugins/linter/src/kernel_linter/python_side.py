@@ -79,7 +79,8 @@ class Project(Struct):
             text = repr([wheel.get("force-include"), wheel.get("include"), wheel.get("artifacts"), wheel.get("packages"),
                          _table(_table(tool.get("hatch")).get("build")).get("force-include")])
         elif isinstance(build, str) and build.startswith("setuptools"):
-            text = repr(_table(tool.get("setuptools")).get("package-data")) + repr(_table(tool.get("setuptools")).get("data-files"))
+            tools = _table(tool.get("setuptools"))
+            text = repr([tools.get("package-data"), tools.get("data-files")])
             if self.plugin.is_file("MANIFEST.in"):
                 text += self.plugin.file("MANIFEST.in").text
         else:
@@ -91,7 +92,8 @@ class Project(Struct):
         out = []
         for value in self.points.values():
             path = value.split(":")[0].replace(".", "/")
-            rel = next((r for base in ("src/", "") for r in (f"{base}{path}.py", f"{base}{path}/__init__.py") if self.plugin.is_file(r)), "")
+            rel = next((r for base in ("src/", "") for r in (f"{base}{path}.py",
+                                                             f"{base}{path}/__init__.py") if self.plugin.is_file(r)), "")
             if not rel:
                 continue
             file = self.plugin.file(rel)
@@ -134,7 +136,8 @@ def hook_functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunc
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             for mark in node.decorator_list:
                 target = mark.func if isinstance(mark, ast.Call) else mark
-                if (isinstance(target, ast.Name) and target.id == "hookimpl") or (isinstance(target, ast.Attribute) and target.attr == "hookimpl"):
+                if (isinstance(target, ast.Name) and target.id == "hookimpl") or (isinstance(target,
+                    ast.Attribute) and target.attr == "hookimpl"):
                     yield node
 
 
@@ -152,7 +155,8 @@ _EFFECTS: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(pattern), 
     (r"(?:requests|httpx|urllib\.request|aiohttp)\.\w+$|urlopen$|socket\.(?:socket|create_connection)$", "network access"),
     (r"subprocess\.\w+$|os\.(?:system|popen|spawn\w*|exec\w*)$", "a process"),
     (r"(?:threading\.)?(?:Thread|Timer)$|\.start$|multiprocessing\.Process$|\w*Executor$", "a thread"),
-    (r"\.(?:write_text|write_bytes|mkdir|unlink|rmdir|touch)$|os\.(?:makedirs|mkdir|remove|unlink|rename)$|shutil\.\w+$", "a change of files"),
+    (r"\.(?:write_text|write_bytes|mkdir|unlink|rmdir|touch)$|os\.(?:makedirs|mkdir|remove|unlink|rename)$|shutil\.\w+$",
+     "a change of files"),
     (r"asyncio\.run$|anyio\.run$", "an event loop"),
 ))
 

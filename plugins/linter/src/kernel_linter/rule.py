@@ -36,8 +36,8 @@ class Fix(Struct, frozen=True):
 class Diagnostic(Struct):
     """What a rule yields; made by ``at(...)`` of the file it speaks about. ``severity`` overrides the rule's own.
 
-    ``about`` names the path or the tool that is missing, so that ``ignore-paths`` and ``known-tools`` can speak of it; ``host`` is the
-    first version of the host that takes the thing, so that the finding only counts for an older ``--target``.
+    ``about`` names the path or the tool that is missing, so that ``ignore-paths`` and ``known-tools`` can speak of it; ``host``
+    is the first version of the host that takes the thing, so that the finding only counts for an older ``--target``.
     """
 
     file: File

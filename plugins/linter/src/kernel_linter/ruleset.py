@@ -17,8 +17,10 @@ KINDS: dict[str, tuple[str, ...]] = {
     "plugin": ("plg", "skl", "agt", "mcp", "lsp", "sec", "krn", "mkt", "lnt"), "manifest": ("plg",), "json": ("plg",),
     "marketplace": ("mkt",), "entry": ("mkt", "sec", "plg"), "text": ("skl", "sec", "plg"), "skill": ("skl", "sec"),
     "command": ("cmd", "skl", "sec"), "agent": ("agt", "skl"), "style": ("ost", "skl"), "theme": ("thm",), "workflow": ("wfl",),
-    "hook-file": ("hok",), "hooks": ("hok",), "group": ("hok",), "handler": ("hok", "sec"), "mcp-file": ("mcp",), "server": ("mcp", "sec"),
-    "lsp-file": ("lsp",), "lsp": ("lsp",), "monitor-file": ("mon",), "monitor": ("mon", "sec"), "settings": ("set",), "file": ("lnt", "sec"),
+    "hook-file": ("hok",), "hooks": ("hok",), "group": ("hok",), "handler": ("hok", "sec"), "mcp-file": ("mcp",),
+    "server": ("mcp", "sec"),
+    "lsp-file": ("lsp",), "lsp": ("lsp",), "monitor-file": ("mon",), "monitor": ("mon", "sec"), "settings": ("set",),
+    "file": ("lnt", "sec"),
 }
 """Kind of target -> prefixes whose rules may look at it."""
 
@@ -26,7 +28,8 @@ KINDS: dict[str, tuple[str, ...]] = {
 def build(module: ModuleType) -> Rule:
     """The rule of a module: its constants, its ``check`` and its docstring."""
     slug = module.__name__.rpartition(".")[2].replace("_", "-").removesuffix("-")
-    return Rule(module.CODE, slug, module.SEVERITY, module.ON, module.check, inspect.cleandoc(module.__doc__ or ""), module.FIX, module.SINCE,
+    return Rule(module.CODE, slug, module.SEVERITY, module.ON, module.check, inspect.cleandoc(module.__doc__ or ""), module.FIX,
+                module.SINCE,
                 getattr(module, "PROFILE", "default"))
 
 
@@ -79,5 +82,6 @@ def foreign(things: Iterable[tuple[Any, str]]) -> Iterator[Rule]:
     """Rules that other plugins registered: objects with ``name`` (the code), ``on`` and ``check``; the rest is optional."""
     for thing, plugin in things:
         doc = getattr(thing, "doc", None) or thing.__doc__ or ""
-        yield Rule(thing.name, getattr(thing, "slug", thing.name.lower()), getattr(thing, "severity", "warning"), thing.on, thing.check,
+        yield Rule(thing.name, getattr(thing, "slug", thing.name.lower()), getattr(thing, "severity", "warning"), thing.on,
+                   thing.check,
                    inspect.cleandoc(doc), "none", getattr(thing, "since", ""), plugin=plugin)

@@ -18,7 +18,8 @@ from kernel_linter.targets import Job, NothingFound, jobs, targets
 MAX_PER_RULE = 300
 """Findings of one rule in one file. What is more is counted, not shown."""
 
-INTERNAL = Rule("KRN-INTERNAL", "internal", "error", "file", lambda _: iter(()), "A rule failed on this input; the others went on.")
+INTERNAL = Rule("KRN-INTERNAL", "internal", "error", "file", lambda _: iter(()),
+                "A rule failed on this input; the others went on.")
 
 
 class Runner:
@@ -98,7 +99,8 @@ class Runner:
         end_line, end_column = file.position(max(said.end, said.start))
         value = file.text[said.start:said.end][:200] if said.end > said.start else ""
         plugin = file.plugin.name if file.plugin else None
-        self.report.findings.append(Finding(rule.code, rule.slug, severity, said.message, file.shown or ".", line, column, end_line, end_column,
+        self.report.findings.append(Finding(rule.code, rule.slug, severity, said.message, file.shown or ".", line, column,
+                                            end_line, end_column,
                                             said.pointer, plugin, said.fix, value))
 
 
@@ -108,7 +110,8 @@ def _short(error: Exception) -> str:
 
 def _file_of(target: Any, kind: str) -> File:
     """A file to speak about when a rule failed."""
-    for found in (target, getattr(target, "file", None), getattr(target, "head", None), getattr(getattr(target, "hooks", None), "file", None)):
+    for found in (target, getattr(target, "file", None), getattr(target, "head", None), getattr(getattr(target, "hooks", None),
+                                                                                                "file", None)):
         if isinstance(found, File):
             return found
     return File(Path(kind), kind)

@@ -37,7 +37,8 @@ def _marketplace() -> Schema:
 
 def _handler(kind: str) -> Schema:
     needs, more = t.HANDLER_TYPES[kind]
-    fields = {**_fields({**t.HANDLER_COMMON, **more}), **{k: {"type": "string", "minLength": 1} for k in needs}, "type": {"const": kind}}
+    fields = {**_fields({**t.HANDLER_COMMON, **more}), **{k: {"type": "string", "minLength": 1} for k in needs},
+              "type": {"const": kind}}
     fields["timeout"] = {"type": "number", "exclusiveMinimum": 0}
     return {"type": "object", "required": ["type", *needs], "properties": fields}
 
@@ -46,9 +47,11 @@ def hook_map() -> Schema:
     """``{Event: [groups]}``; an event only takes its own handler types."""
     def group(types: tuple[str, ...]) -> Schema:
         return {"type": "array", "items": {"type": "object", "required": ["hooks"], "properties": {
-            "matcher": {"type": "string"}, "hooks": {"type": "array", "items": {"oneOf": [{"$ref": f"#/$defs/{k}"} for k in types]}}}}}
+            "matcher": {"type": "string"}, "hooks": {"type": "array",
+                                                     "items": {"oneOf": [{"$ref": f"#/$defs/{k}"} for k in types]}}}}}
 
-    return {"type": "object", "additionalProperties": False, "properties": {event: group(types) for event, (_, types) in t.EVENTS.items()}}
+    return {"type": "object", "additionalProperties": False, "properties": {event: group(types) for event, (_,
+        types) in t.EVENTS.items()}}
 
 
 def _handlers() -> dict[str, Schema]:
@@ -56,7 +59,8 @@ def _handlers() -> dict[str, Schema]:
 
 
 def _hooks() -> Schema:
-    return {"type": "object", "required": ["hooks"], "properties": {"description": {"type": "string"}, "hooks": hook_map()}, "$defs": _handlers()}
+    return {"type": "object", "required": ["hooks"], "properties": {"description": {"type": "string"}, "hooks": hook_map()},
+            "$defs": _handlers()}
 
 
 def _frontmatter(table: dict[str, str], required: tuple[str, ...] = ()) -> Schema:
@@ -71,7 +75,8 @@ def _server() -> Schema:
 
 
 def _mcp() -> Schema:
-    return {"type": "object", "required": ["mcpServers"], "properties": {"mcpServers": {"type": "object", "additionalProperties": _server()}}}
+    return {"type": "object", "required": ["mcpServers"], "properties": {"mcpServers": {"type": "object",
+                                                                                        "additionalProperties": _server()}}}
 
 
 def _lsp() -> Schema:
@@ -79,7 +84,8 @@ def _lsp() -> Schema:
     fields["command"] = {"type": "string", "minLength": 1, "pattern": r"^(?:\S+|[/$].*)$"}
     fields["extensionToLanguage"] = {"type": "object", "minProperties": 1, "propertyNames": {"pattern": r"^\."},
                                      "additionalProperties": {"type": "string", "minLength": 1}}
-    server = {"type": "object", "required": ["command", "extensionToLanguage"], "additionalProperties": False, "properties": fields}
+    server = {"type": "object", "required": ["command", "extensionToLanguage"], "additionalProperties": False,
+              "properties": fields}
     return {"type": "object", "properties": {"$schema": {"type": "string"}}, "additionalProperties": server}
 
 
@@ -92,7 +98,8 @@ def _monitors() -> Schema:
 def _theme() -> Schema:
     color = r"^(?:#[0-9a-fA-F]{3}(?:[0-9a-fA-F]{3})?|rgb\(.*\)|ansi256\(\d{1,3}\)|ansi:\w+)$"
     return {"type": "object", "properties": {"name": {"type": "string"}, "base": {"enum": list(t.THEME_BASES)},
-                                             "overrides": {"type": "object", "additionalProperties": {"type": "string", "pattern": color}}}}
+                                             "overrides": {"type": "object", "additionalProperties": {"type": "string",
+                                                                                                      "pattern": color}}}}
 
 
 def _settings() -> Schema:
@@ -112,7 +119,8 @@ def _settings() -> Schema:
 _BUILDERS: dict[str, Any] = {
     "manifest": _manifest, "marketplace": _marketplace, "hooks": _hooks, "skill": lambda: _frontmatter(t.SKILL),
     "command": lambda: _frontmatter({k: v for k, v in t.SKILL.items() if k not in ("name", "paths")}),
-    "agent": lambda: _frontmatter(t.AGENT, ("name", "description")), "style": lambda: _frontmatter(t.STYLE), "mcp": _mcp, "lsp": _lsp,
+    "agent": lambda: _frontmatter(t.AGENT, ("name", "description")), "style": lambda: _frontmatter(t.STYLE), "mcp": _mcp,
+    "lsp": _lsp,
     "monitors": _monitors, "theme": _theme, "settings": _settings,
 }
 KINDS = tuple(_BUILDERS)

@@ -10,15 +10,21 @@ from typing import Any
 from kernel_linter.source import File, JsonFile
 
 _KNOWN = re.compile("|".join((
-    r"(?P<anthropic_key>sk-ant-[A-Za-z0-9_-]{24,})", r"(?P<api_key>\bsk-(?:proj-)?[A-Za-z0-9]{32,})", r"(?P<stripe_key>\b[sr]k_live_[A-Za-z0-9]{20,})",
-    r"(?P<github_token>\bgh[pousr]_[A-Za-z0-9]{36,}|\bgithub_pat_[A-Za-z0-9_]{40,})", r"(?P<gitlab_token>\bglpat-[A-Za-z0-9_-]{20,})",
-    r"(?P<slack_token>\bxox[abprs]-[A-Za-z0-9-]{20,})", r"(?P<aws_key>\b(?:AKIA|ASIA)[A-Z0-9]{16}\b)", r"(?P<google_key>\bAIza[A-Za-z0-9_-]{35})",
-    r"(?P<npm_token>\bnpm_[A-Za-z0-9]{36})", r"(?P<hf_token>\bhf_[A-Za-z0-9]{34,})", r"(?P<linear_key>\blin_api_[A-Za-z0-9]{32,})",
+    r"(?P<anthropic_key>sk-ant-[A-Za-z0-9_-]{24,})", r"(?P<api_key>\bsk-(?:proj-)?[A-Za-z0-9]{32,})",
+    r"(?P<stripe_key>\b[sr]k_live_[A-Za-z0-9]{20,})",
+    r"(?P<github_token>\bgh[pousr]_[A-Za-z0-9]{36,}|\bgithub_pat_[A-Za-z0-9_]{40,})",
+    r"(?P<gitlab_token>\bglpat-[A-Za-z0-9_-]{20,})",
+    r"(?P<slack_token>\bxox[abprs]-[A-Za-z0-9-]{20,})", r"(?P<aws_key>\b(?:AKIA|ASIA)[A-Z0-9]{16}\b)",
+    r"(?P<google_key>\bAIza[A-Za-z0-9_-]{35})",
+    r"(?P<npm_token>\bnpm_[A-Za-z0-9]{36})", r"(?P<hf_token>\bhf_[A-Za-z0-9]{34,})",
+    r"(?P<linear_key>\blin_api_[A-Za-z0-9]{32,})",
     r"(?P<private_key>-----BEGIN (?:RSA |EC |OPENSSH |DSA )?PRIVATE KEY-----\s*\n?[A-Za-z0-9+/=\\n\s]{60,})",
 )))
 _HINT = re.compile(r"sk-|[sr]k_live_|gh[pousr]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|npm_|hf_|lin_api_|PRIVATE KEY")
-_SAMPLE = re.compile(r"example|sample|your|xxxx|placeholder|changeme|dummy|fake|redacted|\.\.\.|test|0{6}|1234567|abcdefg|(.)\1{7}", re.IGNORECASE)
-_KEY_NAME = re.compile(r"(?:^|[_-])(?:token|secret|password|passwd|apikey|api[_-]key|key|auth|authorization|credential)s?(?:$|[_-])", re.IGNORECASE)
+_SAMPLE = re.compile(r"example|sample|your|xxxx|placeholder|changeme|dummy|fake|redacted|\.\.\.|test|0{6}|1234567|abcdefg"
+                     r"|(.)\1{7}", re.IGNORECASE)
+_KEY_NAME = re.compile(r"(?:^|[_-])(?:token|secret|password|passwd|apikey|api[_-]key|key|auth|authorization|credential)s?(?:$"
+                       r"|[_-])", re.IGNORECASE)
 
 
 def credentials(file: File) -> Iterator[tuple[int, int, str]]:
@@ -43,7 +49,8 @@ def _in_maps(file: JsonFile) -> Iterator[tuple[int, int, str]]:
         for key, inner in value.items():
             if isinstance(inner, dict | list):
                 pending.append(((*path, key), inner))
-            elif path and path[-1] in ("env", "headers") and isinstance(inner, str) and _KEY_NAME.search(key) and random_looking(inner) \
+            elif path and path[-1] in ("env", "headers") and isinstance(inner,
+                                                                        str) and _KEY_NAME.search(key) and random_looking(inner) \
                     and not _KNOWN.search(inner):
                 yield (*file.locate((*path, key)), f"credential in {key}")
 
@@ -55,7 +62,8 @@ def random_looking(value: str) -> bool:
         return False
     counts = [word.count(c) / len(word) for c in set(word)]
     entropy = -sum(p * math.log2(p) for p in counts)
-    return entropy > 3.2 and bool(re.search(r"\d", word)) and bool(re.search(r"[A-Za-z]", word)) and not re.fullmatch(r"[a-z]+(?:[-_.][a-z0-9]+)*", word)
+    return entropy > 3.2 and bool(re.search(r"\d", word)) and bool(re.search(r"[A-Za-z]",
+        word)) and not re.fullmatch(r"[a-z]+(?:[-_.][a-z0-9]+)*", word)
 
 
 def masked(text: str) -> str:

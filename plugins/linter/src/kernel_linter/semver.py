@@ -17,7 +17,7 @@ def is_version(text: str) -> bool:
 
 
 def is_range(text: str) -> bool:
-    """Whether npm reads the text as a range: alternatives with ``||``, comparators side by side, hyphen ranges, ``x`` and ``*``."""
+    """Whether npm reads the text as a range: ``||``, comparators side by side, hyphen ranges, ``x``, ``*``."""
     if len(text) > 256:
         return False
     return all(_alternative(part) for part in text.split("||"))

@@ -7,34 +7,46 @@ from collections.abc import Iterator
 from typing import Any
 
 SETTINGS: dict[str, str] = {
-    "model": "string", "fallbackModel": "tools", "availableModels": "strings", "enforceAvailableModels": "boolean", "modelOverrides": "object",
-    "effortLevel": "string", "alwaysThinkingEnabled": "boolean", "outputStyle": "string", "language": "string", "advisorModel": "string",
+    "model": "string", "fallbackModel": "tools", "availableModels": "strings", "enforceAvailableModels": "boolean",
+    "modelOverrides": "object",
+    "effortLevel": "string", "alwaysThinkingEnabled": "boolean", "outputStyle": "string", "language": "string",
+    "advisorModel": "string",
     "permissions": "object", "permissions.allow": "strings", "permissions.ask": "strings", "permissions.deny": "strings",
-    "permissions.additionalDirectories": "strings", "permissions.defaultMode": "mode", "permissions.disableBypassPermissionsMode": "disable",
-    "permissions.disableAutoMode": "disable", "disableAutoMode": "disable", "allowManagedPermissionRulesOnly": "boolean", "autoMode": "object",
+    "permissions.additionalDirectories": "strings", "permissions.defaultMode": "mode",
+    "permissions.disableBypassPermissionsMode": "disable",
+    "permissions.disableAutoMode": "disable", "disableAutoMode": "disable", "allowManagedPermissionRulesOnly": "boolean",
+    "autoMode": "object",
     "useAutoModeDuringPlan": "boolean", "sandbox": "object", "sandbox.enabled": "boolean", "sandbox.failIfUnavailable": "boolean",
-    "sandbox.autoAllowBashIfSandboxed": "boolean", "sandbox.excludedCommands": "strings", "sandbox.allowUnsandboxedCommands": "boolean",
+    "sandbox.autoAllowBashIfSandboxed": "boolean", "sandbox.excludedCommands": "strings",
+    "sandbox.allowUnsandboxedCommands": "boolean",
     "sandbox.filesystem": "object", "sandbox.filesystem.allowWrite": "strings", "sandbox.filesystem.denyWrite": "strings",
     "sandbox.filesystem.denyRead": "strings", "sandbox.filesystem.allowRead": "strings", "sandbox.network": "object",
     "sandbox.network.allowedDomains": "strings", "sandbox.network.deniedDomains": "strings", "autoCompactEnabled": "boolean",
-    "autoCompactWindow": "integer", "autoMemoryEnabled": "boolean", "autoMemoryDirectory": "string", "claudeMdExcludes": "strings",
+    "autoCompactWindow": "integer", "autoMemoryEnabled": "boolean", "autoMemoryDirectory": "string",
+    "claudeMdExcludes": "strings",
     "env": "stringMap", "fileCheckpointingEnabled": "boolean", "plansDirectory": "string", "skillListingBudgetFraction": "number",
     "skillListingMaxDescChars": "integer", "respectGitignore": "boolean", "cleanupPeriodDays": "integer", "hooks": "object",
-    "disableAllHooks": "boolean", "allowManagedHooksOnly": "boolean", "allowedHttpHookUrls": "strings", "httpHookAllowedEnvVars": "strings",
-    "enabledPlugins": "boolMap", "extraKnownMarketplaces": "object", "additionalMarketplaces": "object", "pluginConfigs": "object",
+    "disableAllHooks": "boolean", "allowManagedHooksOnly": "boolean", "allowedHttpHookUrls": "strings",
+    "httpHookAllowedEnvVars": "strings",
+    "enabledPlugins": "boolMap", "extraKnownMarketplaces": "object", "additionalMarketplaces": "object",
+    "pluginConfigs": "object",
     "skillOverrides": "stringMap", "disableBundledSkills": "boolean", "disableSkillShellExecution": "boolean",
     "strictKnownMarketplaces": "objects", "blockedMarketplaces": "objects", "strictPluginOnlyCustomization": "stringsOrTrue",
-    "disableCommandPluginSources": "boolean", "pluginTrustMessage": "string", "allowedMcpServers": "objects", "deniedMcpServers": "objects",
+    "disableCommandPluginSources": "boolean", "pluginTrustMessage": "string", "allowedMcpServers": "objects",
+    "deniedMcpServers": "objects",
     "allowManagedMcpServersOnly": "boolean", "enableAllProjectMcpServers": "boolean", "enabledMcpjsonServers": "strings",
     "disabledMcpjsonServers": "strings", "agent": "string", "worktree": "object", "worktree.baseRef": "string",
     "worktree.symlinkDirectories": "strings", "apiKeyHelper": "string", "attribution": "object", "attribution.commit": "string",
     "attribution.pr": "string", "includeCoAuthoredBy": "boolean", "includeGitInstructions": "boolean", "defaultShell": "shell",
     "disableSideloadFlags": "boolean", "kernel": "object",
 }
-OTHERS = ("$schema statusLine subagentStatusLine spinnerTipsEnabled companyAnnouncements fileSuggestion forceLoginMethod forceLoginOrgUUID "
-          "fastMode processWrapper teammateMode otelHeadersHelper awsAuthRefresh awsCredentialExport gcpAuthRefresh autoUpdatesChannel "
+OTHERS = ("$schema statusLine subagentStatusLine spinnerTipsEnabled companyAnnouncements fileSuggestion forceLoginMethod "
+          "forceLoginOrgUUID "
+          "fastMode processWrapper teammateMode otelHeadersHelper awsAuthRefresh awsCredentialExport gcpAuthRefresh "
+          "autoUpdatesChannel "
           "minimumVersion claudeMd showThinkingSummaries switchModelsOnFlag syncClaudeAiSkills theme editorMode verbose "
-          "spinnerVerbs prefersReducedMotion terminalProgressBarEnabled showTurnDuration allowedMarketplaces channelsEnabled").split()
+          "spinnerVerbs prefersReducedMotion terminalProgressBarEnabled showTurnDuration allowedMarketplaces "
+          "channelsEnabled").split()
 TOP_KEYS = frozenset((*(k for k in SETTINGS if "." not in k), *OTHERS))
 _RULE = re.compile(r"[A-Za-z_][\w.:*-]*(?:\(.*\))?", re.DOTALL)
 

@@ -8,24 +8,29 @@ from collections.abc import Iterator
 ROOT_VARIABLES = ("CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA", "CLAUDE_PROJECT_DIR")
 ROOT = re.compile(r"\$\{CLAUDE_PLUGIN_ROOT\}")
 _PLUGIN_PATH = re.compile(r"\$\{CLAUDE_PLUGIN_ROOT\}[\"']?((?:/[^\s\"';|&<>()`$\\]+)+)")
-_ANY_ROOT = re.compile(r"\$\{(?:%s)\}" % "|".join(ROOT_VARIABLES))
+_ANY_ROOT = re.compile(rf"\$\{{(?:{'|'.join(ROOT_VARIABLES)})\}}")
 INTERPRETERS = frozenset("""
-    bash sh zsh dash fish python python3 python2 node nodejs bun deno ruby perl php pwsh powershell uv uvx npx bunx tsx ts-node env sudo exec
-    source . nohup time timeout command nice
+    bash sh zsh dash fish python python3 python2 node nodejs bun deno ruby perl php pwsh powershell uv uvx npx bunx tsx ts-node env sudo
+    exec source . nohup time timeout command nice
 """.split())
 _PIPED = re.compile(r"\b(?:curl|wget|fetch|iwr|Invoke-WebRequest)\b[^;&\n]*\|\s*(?:sudo\s+)?(?:env\s+)?(?:ba|z|da|fi|k)?sh\b"
                     r"|\b(?:curl|wget)\b[^;&\n]*\|\s*(?:sudo\s+)?(?:python3?|node|perl|ruby)\b"
-                    r"|\b(?:ba|z|da)?sh\s+(?:-c\s+)?[\"']?(?:<\(|\$\()\s*(?:curl|wget)\b|\biwr\b[^;\n]*\|\s*iex\b|\bsource\s+<\(\s*curl\b")
-INSTALLS = re.compile(r"\b(?:npm|pnpm|yarn|bun)\s+(?:install|i|ci|add)\b|\bpip3?\s+install\b|\buv\s+(?:pip\s+install|sync|add)\b|\bgem\s+install\b"
-                      r"|\bcargo\s+install\b|\bgo\s+install\b|\bapt(?:-get)?\s+install\b|\bbrew\s+install\b|\bpoetry\s+install\b|\byarn\s*(?:$|&&|;)")
+                    r"|\b(?:ba|z|da)?sh\s+(?:-c\s+)?[\"']?(?:<\(|\$\()\s*(?:curl|wget)\b|\biwr\b[^;\n]*\|\s*iex\b"
+                    r"|\bsource\s+<\(\s*curl\b")
+INSTALLS = re.compile(r"\b(?:npm|pnpm|yarn|bun)\s+(?:install|i|ci|add)\b|\bpip3?\s+install\b|\buv\s+(?:pip\s+install|sync"
+                      r"|add)\b|\bgem\s+install\b"
+                      r"|\bcargo\s+install\b|\bgo\s+install\b|\bapt(?:-get)?\s+install\b|\bbrew\s+install\b"
+                      r"|\bpoetry\s+install\b|\byarn\s*(?:$|&&|;)")
 LOCKED = re.compile(r"\bnpm\s+ci\b|--frozen-lockfile|--immutable|--locked|--require-hashes|--frozen\b")
 NETWORK = re.compile(r"\b(?:curl|wget|npx|bunx|uvx|docker|git\s+(?:push|pull|fetch|clone)|ssh|scp|rsync|gh)\b")
-SLOW = re.compile(r"(?:^|[;&|]\s*|\s)(?:npx|bunx|uvx|docker|cargo|go\s+run|tsc|mvn|gradle|dotnet\s+(?:run|build)|make|gcc|g\+\+|javac)\b")
+SLOW = re.compile(r"(?:^|[;&|]\s*|\s)(?:npx|bunx|uvx|docker|cargo|go\s+run|tsc|mvn|gradle|dotnet\s+(?:run|build)|make|gcc"
+                  r"|g\+\+|javac)\b")
 READ_ONLY = frozenset("""
     ls cat head tail wc pwd echo date whoami id uname hostname which type file stat du df find grep rg egrep fgrep sort uniq cut tr
     printf basename dirname realpath readlink test true false env printenv tree nl tac column jq diff cmp comm ps
 """.split())
-_READ_ONLY_GIT = re.compile(r"^git(?:\s+-C\s+\S+)?\s+(?:status|log|diff|show|branch|rev-parse|remote|config\s+--get|ls-files|describe|blame|tag|stash\s+list|"
+_READ_ONLY_GIT = re.compile(r"^git(?:\s+-C\s+\S+)?\s+(?:status|log|diff|show|branch|rev-parse|remote|config\s+--get|ls-files"
+                            r"|describe|blame|tag|stash\s+list|"
                             r"symbolic-ref|merge-base|shortlog|cat-file|for-each-ref|worktree\s+list|rev-list|ls-tree|reflog)\b")
 
 
@@ -125,4 +130,5 @@ def relative_script(found: list[str]) -> str:
 
 
 def local_host(host: str) -> bool:
-    return host in ("localhost", "::1", "[::1]", "0.0.0.0") or host.startswith("127.") or host.endswith((".localhost", ".local"))  # noqa: S104
+    return host in ("localhost", "::1", "[::1]", "0.0.0.0") or host.startswith("127.") or host.endswith(  # noqa: S104
+        (".localhost", ".local"))

@@ -14,7 +14,8 @@ from kernel_linter.config import Config, Selection, matches
 from kernel_linter.rule import Finding, Rule
 from kernel_linter.source import File
 
-_COMMENT = re.compile(r"^[ \t]*<!--\s*kernel-lint:\s*(ignore|ignore-file)\s*=\s*([\w/,\s-]*?)(?:\s+--\s+(.*?)|\s+(?:reason|because)[:=]?\s*(.*?))?\s*-->[ \t]*\r?$",
+_COMMENT = re.compile(r"^[ \t]*<!--\s*kernel-lint:\s*(ignore|ignore-file)\s*=\s*([\w/,\s-]*?)(?:\s+--\s+(.*?)|\s+(?:reason"
+                      r"|because)[:=]?\s*(.*?))?\s*-->[ \t]*\r?$",
                       re.MULTILINE)
 
 
@@ -38,7 +39,8 @@ def read(file: File) -> list[Suppression]:
         line, _ = file.position(match.start())
         first, last = (1, 10**9) if match[1] == "ignore-file" else _block(file, line)
         words = [w for w in re.split(r"[,\s]+", match[2]) if w]
-        out.append(Suppression(line, match.start(), match.end(), first, last, words, (match[3] or match[4] or "").strip(), match.start()))
+        out.append(Suppression(line, match.start(), match.end(), first, last, words, (match[3] or match[4] or "").strip(),
+                               match.start()))
     return out
 
 
@@ -76,7 +78,8 @@ def apply(findings: list[Finding], files: dict[str, File], config: Config, chose
                 if severity:
                     file = files[path]
                     end_line, end_column = file.position(one.end)
-                    kept.append(Finding(code, own[code].slug, severity, text, path, one.line, 1, end_line, end_column, "", file.plugin.name
+                    kept.append(Finding(code, own[code].slug, severity, text, path, one.line, 1, end_line, end_column, "",
+                                        file.plugin.name
                                         if file.plugin else None))
     return kept
 

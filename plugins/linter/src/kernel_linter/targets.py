@@ -54,10 +54,13 @@ def _folder(path: Path, shown: str) -> list[Job]:
     if below:
         return below
     if (path / "marketplace.json").is_file():
-        return [Job("marketplace", Marketplace(path, shown, JsonFile(path / "marketplace.json", f"{shown}/marketplace.json")), shown)]
-    if any((path / name).exists() for name in ("skills", "commands", "agents", "hooks/hooks.json", ".mcp.json", ".lsp.json", "SKILL.md")):
+        return [Job("marketplace", Marketplace(path, shown, JsonFile(path / "marketplace.json", f"{shown}/marketplace.json")),
+                    shown)]
+    if any((path / name).exists() for name in ("skills", "commands", "agents", "hooks/hooks.json", ".mcp.json", ".lsp.json",
+                                               "SKILL.md")):
         return [Job("plugin", Plugin(path, shown), shown)]
-    raise NothingFound(f"{shown}: no manifest found: expected {PLACE}, {MANIFEST}, or components such as skills/, agents/, .mcp.json")
+    raise NothingFound(f"{shown}: no manifest found: expected {PLACE}, {MANIFEST}, or components such as skills/, agents/, "
+                       f".mcp.json")
 
 
 def _below(path: Path, shown: str) -> Iterator[Job]:
@@ -88,7 +91,8 @@ def _components(path: Path, shown: str) -> list[Job]:
     if owner.name == ".claude":
         return [Job("project", owner, Path(shown).parent.as_posix(), path)]
     plugin = Plugin(owner, Path(shown).parent.as_posix())
-    found = {"skills": plugin.skills, "commands": plugin.commands, "agents": plugin.agents, "output-styles": plugin.styles}[path.name]
+    found = {"skills": plugin.skills, "commands": plugin.commands, "agents": plugin.agents,
+             "output-styles": plugin.styles}[path.name]
     for text in found:
         text.plugin = None
         text.in_plugin = False
@@ -197,7 +201,8 @@ def of_text(text: TextFile, hooks: bool = True) -> Iterator[Target]:
     yield "text", text
     yield text.kind, text
     if hooks and text.data.get("hooks") is not None:
-        yield from of_hooks(HookMap(text, text.data["hooks"], "agent" if text.kind == "agent" else "skill", ("hooks",), text.plugin))
+        yield from of_hooks(HookMap(text, text.data["hooks"], "agent" if text.kind == "agent" else "skill", ("hooks",),
+                                    text.plugin))
 
 
 def of_hooks(hooks: HookMap) -> Iterator[Target]:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from kernel_linter.bundle import Plugin
 
 _REST = re.compile(r"^[-*\[\]\"'(){}|&:;.<>#]|[\"'\]]$|\)$")
-_SKIPPED = re.compile(r"(?:^|/)(?:\.[^/]+|tests?|fixtures?|templates?|examples?|evals?|benchmarks?|node_modules|vendors?|third_party|docs?|dist|build|"
+_SKIPPED = re.compile(r"(?:^|/)(?:\.[^/]+|tests?|fixtures?|templates?|examples?|evals?|benchmarks?|node_modules|vendors?"
+                      r"|third_party|docs?|dist|build|"
                       r"references?|assets?|archive[sd]?|deprecated|\w*-template|_[^/]*)/", re.IGNORECASE)
 
 
@@ -36,7 +37,8 @@ def broken_frontmatter(text: TextFile) -> Iterator[Diagnostic]:
         hard = hard_block(block)
         if hard:
             fix = text.fix_span((front.start, front.end), hard, "write the long value as a block")
-    yield text.at(f"the frontmatter does not parse as YAML: {front.error}; every field is lost", span=(front.error_at, front.error_at + 1), fix=fix)
+    yield text.at(f"the frontmatter does not parse as YAML: {front.error}; every field is lost", span=(front.error_at,
+        front.error_at + 1), fix=fix)
 
 
 def hard_block(block: str) -> str:
@@ -50,7 +52,8 @@ def hard_block(block: str) -> str:
         while more < len(lines) and not re.match(r"^[A-Za-z_][\w-]*:(?:[ \t]|$)", lines[more]):
             more += 1
         if head and more > at + 1 and head[2][0] not in "|>\"'[{":
-            out += [f"{head[1]}: |", f"  {head[2]}", *(f"  {line.strip()}" if line.strip() else "" for line in lines[at + 1:more])]
+            out += [f"{head[1]}: |", f"  {head[2]}",
+                    *(f"  {line.strip()}" if line.strip() else "" for line in lines[at + 1:more])]
         else:
             out += lines[at:more]
         at = more
@@ -153,8 +156,10 @@ def add_grant(text: TextFile, rule: str) -> Fix | None:
         return None
     if "allowed-tools" in text.data:
         entries = text.granted
-        return text.set_tools("allowed-tools", [*entries, ToolEntry(rule, "Bash", "")], f"add {rule}", "unsafe") if entries else None
-    return text.fix_span((text.front.end, text.front.end), f"allowed-tools: {quote(rule) if ': ' in rule else rule}\n", f"grant {rule}", "unsafe")
+        return text.set_tools("allowed-tools", [*entries, ToolEntry(rule, "Bash", "")], f"add {rule}",
+                              "unsafe") if entries else None
+    return text.fix_span((text.front.end, text.front.end), f"allowed-tools: {quote(rule) if ': ' in rule else rule}\n",
+                         f"grant {rule}", "unsafe")
 
 
 def skipped(rel: str) -> bool:

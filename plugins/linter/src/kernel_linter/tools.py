@@ -10,22 +10,24 @@ from msgspec import Struct
 BUILT_IN = frozenset("""
     Read Write Edit NotebookEdit Glob Grep Bash PowerShell TaskOutput TaskStop WebFetch WebSearch TodoWrite TaskCreate TaskGet
     TaskUpdate TaskList Agent Task Skill AskUserQuestion EnterPlanMode ExitPlanMode ToolSearch WaitForMcpServers
-    ListMcpResourcesTool ListMcpResources ReadMcpResourceTool ReadMcpResource ReadMcpResourceDirTool RefreshMcpTools StructuredOutput
-    SendMessage ListAgents Monitor LSP EnterWorktree ExitWorktree CronCreate CronDelete CronList ScheduleWakeup Workflow
-    ReportFindings PushNotification EndConversation REPL Artifact Projects RemoteTrigger SendUserFile ShareOnboardingGuide
-    ShowOnboardingRolePicker SendFeedback TeamCreate TeamDelete
+    ListMcpResourcesTool ListMcpResources ReadMcpResourceTool ReadMcpResource ReadMcpResourceDirTool RefreshMcpTools
+    StructuredOutput SendMessage ListAgents Monitor LSP EnterWorktree ExitWorktree CronCreate CronDelete CronList
+    ScheduleWakeup Workflow ReportFindings PushNotification EndConversation REPL Artifact Projects RemoteTrigger SendUserFile
+    ShareOnboardingGuide ShowOnboardingRolePicker SendFeedback TeamCreate TeamDelete
 """.split())
 """Tools of the host, with the names that still count as aliases."""
 
 REMOVED = {"MultiEdit": "Edit", "LS": "Glob", "NotebookRead": "Read", "BashOutput": "TaskOutput", "KillShell": "TaskStop",
-           "KillBash": "TaskStop", "SlashCommand": "Skill", "TodoRead": "TaskList", "View": "Read", "AgentOutputTool": "TaskOutput",
+           "KillBash": "TaskStop", "SlashCommand": "Skill", "TodoRead": "TaskList", "View": "Read",
+           "AgentOutputTool": "TaskOutput",
            "BashOutputTool": "TaskOutput"}
 """Tools that no longer exist, with what took their place."""
 
-NOT_FOR_SUBAGENTS = frozenset("AskUserQuestion EnterPlanMode EndConversation ScheduleWakeup TaskOutput Workflow WaitForMcpServers".split())
+NOT_FOR_SUBAGENTS = frozenset("AskUserQuestion EnterPlanMode EndConversation ScheduleWakeup TaskOutput Workflow "
+                              "WaitForMcpServers".split())
 BACKGROUND = frozenset("""
-    Read Grep Glob Bash PowerShell Edit Write NotebookEdit WebFetch WebSearch TodoWrite Skill ToolSearch EnterWorktree ExitWorktree
-    Monitor TaskStop SendMessage Artifact Agent Task ExitPlanMode
+    Read Grep Glob Bash PowerShell Edit Write NotebookEdit WebFetch WebSearch TodoWrite Skill ToolSearch EnterWorktree
+    ExitWorktree Monitor TaskStop SendMessage Artifact Agent Task ExitPlanMode
 """.split())
 BUILT_IN_AGENTS = frozenset(("general-purpose", "Explore", "Plan", "claude", "fork", "statusline-setup", "claude-code-guide",
                              "output-style-setup"))
@@ -51,7 +53,8 @@ def split_tools(value: Any) -> list[ToolEntry]:
     if isinstance(value, str):
         return [entry(m[1]) for m in _ENTRY.finditer(value)]
     if isinstance(value, list):
-        return [e for item in value if isinstance(item, str) for e in (split_tools(item) if "," in item else [entry(item)]) if e.raw]
+        return [e for item in value if isinstance(item,
+                                                  str) for e in (split_tools(item) if "," in item else [entry(item)]) if e.raw]
     return []
 
 

@@ -9,7 +9,8 @@ from msgspec import Struct, field
 
 MAX_ENTRIES = 50_000
 MAX_DEPTH = 40
-SKIPPED = frozenset((".git", "node_modules", "__pycache__", ".venv", "venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis"))
+SKIPPED = frozenset((".git", "node_modules", "__pycache__", ".venv", "venv", ".mypy_cache", ".ruff_cache", ".pytest_cache",
+                     ".hypothesis"))
 
 
 class Tree(Struct):

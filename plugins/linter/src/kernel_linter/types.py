@@ -15,15 +15,18 @@ SCHEMAS: dict[str, Schema] = {
     "any": {}, "string": _TEXT, "boolean": {"type": "boolean"}, "number": {"type": "number"}, "object": {"type": "object"},
     "strings": _TEXTS, "stringMap": {"type": "object", "additionalProperties": _TEXT},
     "url": {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9+.-]*:.+"},
-    "author": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "minLength": 1}, "email": _TEXT, "url": _TEXT}},
+    "author": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "minLength": 1}, "email": _TEXT,
+                                                                      "url": _TEXT}},
     "paths": {"anyOf": [_PATH, _TEXTS]},
     "commands": {"anyOf": [_PATH, _TEXTS, {"type": "object", "additionalProperties": {
-        "type": "object", "properties": {"source": _TEXT, "content": _TEXT}, "oneOf": [{"required": ["source"]}, {"required": ["content"]}]}}]},
+        "type": "object", "properties": {"source": _TEXT, "content": _TEXT}, "oneOf": [{"required": ["source"]},
+                                                                                       {"required": ["content"]}]}}]},
     "component": {"anyOf": [_PATH, {"type": "object"}, {"type": "array", "items": {"anyOf": [_PATH, {"type": "object"}]}}]},
     "monitors": {"anyOf": [_PATH, {"type": "array", "items": {"anyOf": [_PATH, {"type": "object"}]}}]},
     "userConfig": {"type": "object", "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}, "additionalProperties": {
         "type": "object", "required": ["type", "title", "description"], "additionalProperties": False,
-        "properties": {"type": {"enum": list(t.USER_CONFIG_TYPES)}, "title": _TEXT, "description": _TEXT, "sensitive": {"type": "boolean"},
+        "properties": {"type": {"enum": list(t.USER_CONFIG_TYPES)}, "title": _TEXT, "description": _TEXT,
+                       "sensitive": {"type": "boolean"},
                        "required": {"type": "boolean"}, "default": {"type": ["string", "number", "boolean", "array"]},
                        "multiple": {"type": "boolean"}, "min": {"type": "number"}, "max": {"type": "number"}}}},
     "channels": {"type": "array", "items": {
@@ -31,32 +34,42 @@ SCHEMAS: dict[str, Schema] = {
         "properties": {"server": _TEXT, "displayName": _TEXT, "userConfig": {"type": "object"}}}},
     "dependencies": {"type": "array", "items": {"anyOf": [{"type": "string", "pattern": "^[^\\s@]+(@[^\\s@]+)?$"}, {
         "type": "object", "required": ["name"],
-        "properties": {"name": {"type": "string", "pattern": "^[^\\s@]+(@[^\\s@]+)?$"}, "version": _TEXT, "marketplace": _TEXT}}]}},
+        "properties": {"name": {"type": "string", "pattern": "^[^\\s@]+(@[^\\s@]+)?$"}, "version": _TEXT,
+                       "marketplace": _TEXT}}]}},
     "source": {"anyOf": [_TEXT, {"oneOf": [
-        {"type": "object", "required": ["source", *needs], "properties": {"source": {"const": kind}, **dict.fromkeys((*needs, *more), {})}}
+        {"type": "object", "required": ["source", *needs], "properties": {
+            "source": {"const": kind}, **{key: {} for key in (*needs, *more)}}}
         for kind, (needs, more) in t.SOURCES.items()]}]},
     "renames": {"type": "object", "additionalProperties": {"type": ["string", "null"]}},
     "catalogueMetadata": {"type": "object", "properties": {"description": _TEXT, "version": _TEXT, "pluginRoot": _TEXT}},
     "transport": {"enum": ["stdio", "socket"]}, "shell": {"enum": list(t.SHELLS)},
     # frontmatter
-    "text": {"type": ["string", "number"]}, "words": {"anyOf": [_TEXT, {"type": "array", "items": {"type": ["string", "number"]}}]},
+    "text": {"type": ["string", "number"]}, "words": {"anyOf": [_TEXT, {"type": "array", "items": {"type": ["string",
+                                                                                                            "number"]}}]},
     "tools": {"anyOf": [_TEXT, _TEXTS]}, "flag": {"anyOf": [{"type": "boolean"}, {"enum": [0, 1]}, {
-        "type": "string", "pattern": "^(?:[Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]|[Yy][Ee][Ss]|[Nn][Oo]|[Oo][Nn]|[Oo][Ff][Ff]|0|1)$"}]},
-    "effort": {"enum": list(t.EFFORTS)}, "context": {"const": "fork"}, "color": {"enum": list(t.COLORS)}, "memory": {"enum": list(t.MEMORIES)},
+        "type": "string",
+        "pattern": "^(?:[Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]|[Yy][Ee][Ss]|[Nn][Oo]|[Oo][Nn]|[Oo][Ff][Ff]|0|1)$"}]},
+    "effort": {"enum": list(t.EFFORTS)}, "context": {"const": "fork"}, "color": {"enum": list(t.COLORS)},
+    "memory": {"enum": list(t.MEMORIES)},
     "isolation": {"const": "worktree"}, "mode": {"enum": list(t.MODES)}, "positive": {"type": "integer", "minimum": 1},
     # settings
-    "mode?": {"enum": list(t.MODES)}, "disable": {"const": "disable"}, "boolMap": {"type": "object", "additionalProperties": {"type": "boolean"}},
+    "mode?": {"enum": list(t.MODES)}, "disable": {"const": "disable"}, "boolMap": {"type": "object",
+                                                                                   "additionalProperties": {"type": "boolean"}},
     "objects": {"type": "array", "items": {"type": "object"}}, "integer": {"type": "integer"},
     "stringsOrTrue": {"anyOf": [{"const": True}, _TEXTS]},
 }
 
-_WORDS = {"string": "text", "boolean": "true or false", "number": "a number", "object": "an object", "strings": "a list of texts", "stringMap":
+_WORDS = {"string": "text", "boolean": "true or false", "number": "a number", "object": "an object",
+          "strings": "a list of texts", "stringMap":
           "an object of texts", "paths": "a path or a list of paths", "commands": "a path, a list of paths, or an object",
-          "component": "a path, an object, or a list of them", "monitors": "a path or a list of monitors", "userConfig": "an object",
+          "component": "a path, an object, or a list of them", "monitors": "a path or a list of monitors",
+          "userConfig": "an object",
           "channels": "a list of objects", "dependencies": "a list", "url": "a URL", "author": "an object with a name", "renames":
           "an object of names (or null)", "tools": "text or a list of texts", "words": "text or a list of texts", "text": "text",
-          "positive": "a whole number above 0", "catalogueMetadata": "an object", "entries": "a list of objects", "source": "text or an object",
-          "boolMap": "an object of true or false", "objects": "a list of objects", "integer": "a whole number", "disable": '"disable"',
+          "positive": "a whole number above 0", "catalogueMetadata": "an object", "entries": "a list of objects",
+          "source": "text or an object",
+          "boolMap": "an object of true or false", "objects": "a list of objects", "integer": "a whole number",
+          "disable": '"disable"',
           "stringsOrTrue": "true or a list of texts", "flag": "true or false"}
 
 
@@ -93,7 +106,8 @@ def fits(word: str, value: Any) -> bool:
     if word == "commands":
         return text or texts or mapping
     if word in ("component", "monitors"):
-        return text or (mapping and word == "component") or (isinstance(value, list) and all(isinstance(v, str | dict) for v in value))
+        return text or (mapping and word == "component") or (isinstance(value, list) and all(isinstance(v,
+            str | dict) for v in value))
     if word in ("channels", "dependencies", "entries"):
         return isinstance(value, list)
     if word == "objects":

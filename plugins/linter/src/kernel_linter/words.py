@@ -12,7 +12,8 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:.")
 STRAY = frozenset(("readme.md", "claude.md", "index.md", "changelog.md", "contributing.md", "agents.md", "license.md"))
 _LINK = re.compile(r"(?<!!)\[(?:[^\]\[]|\[[^\]]*\])*\]\(\s*<?([^)\s>]+)>?(?:\s+[\"'][^)]*)?\)")
 OPTION_TOKEN = re.compile(r"\$\{user_config\.([A-Za-z0-9_.-]*)\}")
-HIDDEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\U000e0000-\U000e007f]|(?<=[\x00-\u024f])[\u200c\u200d](?=[\x00-\u024f])"
+HIDDEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\U000e0000-\U000e007f]"
+                    "|(?<=[\x00-\u024f])[\u200c\u200d](?=[\x00-\u024f])"
                     "|(?<!^)\ufeff")
 
 
@@ -22,7 +23,8 @@ def nearest(word: str, known: Iterable[str], distance: int = 2) -> str:
     same = [k for k in known if re.sub(r"[-_]", "", k).lower() == flat and k != word]
     if len(same) == 1:
         return same[0]
-    close = [k for k in known if k != word and abs(len(k) - len(word)) <= distance and len(k) > 3 and edits(word, k, distance) <= distance]
+    close = [k for k in known if k != word and abs(len(k) - len(word)) <= distance and len(k) > 3 and edits(word, k,
+                                                                                                            distance) <= distance]
     return close[0] if len(close) == 1 else ""
 
 
@@ -64,7 +66,8 @@ def local_link(target: str) -> str:
     """The path of a relative link without its fragment; empty for anything else."""
     from urllib.parse import unquote
 
-    if re.match(r"^[A-Za-z][A-Za-z0-9+.-]*:|^[#/~<$]|^\{", target) or any(c in target for c in "${}<>*|…") or target in ("url", "link", "path", "..."):
+    if re.match(r"^[A-Za-z][A-Za-z0-9+.-]*:|^[#/~<$]|^\{", target) or any(c in target for c in "${}<>*|…") or target in ("url",
+        "link", "path", "..."):
         return ""
     return unquote(target.split("#")[0].split("?")[0])
 
@@ -86,4 +89,5 @@ def shown(value: Any, limit: int = 60) -> str:
     except (RecursionError, ValueError):
         text = type(value).__name__
     text = " ".join(re.sub(r"[\x00-\x1f\x7f]", "?", text).split())
-    return repr(text if len(text) <= limit else text[:limit - 1] + "…") if isinstance(value, str) else text if len(text) <= limit else text[:limit - 1] + "…"
+    return repr(text if len(text) <= limit else text[:limit - 1] + "…") if isinstance(value,
+        str) else text if len(text) <= limit else text[:limit - 1] + "…"

@@ -28,7 +28,7 @@ SINCE = "0.1.0"
 
 def check(plugin: Plugin) -> Iterator[Diagnostic]:
     agents = plugin.agents
-    for (sub, name), same in counted([(a.sub, a.name) for a in agents]).items():
+    for (_, name), same in counted([(a.sub, a.name) for a in agents]).items():
         for index in same[1:]:
             yield agents[index].at(
                 f"name: {shown(name)} is taken by {agents[same[0]].rel}; which one loads is undefined",

@@ -36,6 +36,7 @@ def check(handler: Handler) -> Iterator[Diagnostic]:
         and SLOW.search(handler.words)
     ):
         yield handler.at(
-            f"command: {shown(handler.words)} starts a slow program at every tool call; give the group a matcher, or make it async",
+            f"command: {shown(handler.words)} starts a slow program at every tool call; give the group a matcher, or make it "
+            f"async",
             "command",
         )

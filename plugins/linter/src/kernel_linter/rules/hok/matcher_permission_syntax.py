@@ -42,7 +42,8 @@ def check(group: Group) -> Iterator[Diagnostic]:
             alone = part == matcher
             fix = rule_to_if(group, found[1], matcher) if alone else None
             yield group.at(
-                f"matcher: {shown(part)} is written like a permission rule but read as a regular expression on the tool name; it never matches",
+                f"matcher: {shown(part)} is written like a permission rule but read as a regular expression on the tool name; "
+                f"it never matches",
                 "matcher",
                 fix=fix,
             )

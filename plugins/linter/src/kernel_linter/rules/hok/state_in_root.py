@@ -26,7 +26,8 @@ ON = "handler"
 SINCE = "0.1.0"
 
 WRITES = re.compile(
-    r"(?<![\d&-])>{1,2}\s*[\"']?\$\{CLAUDE_PLUGIN_ROOT\}|\b(?:tee|touch|mkdir(?:\s+-p)?)\s+(?:-a\s+)?[\"']?\$\{CLAUDE_PLUGIN_ROOT\}"
+    r"(?<![\d&-])>{1,2}\s*[\"']?\$\{CLAUDE_PLUGIN_ROOT\}|\b(?:tee|touch"
+    r"|mkdir(?:\s+-p)?)\s+(?:-a\s+)?[\"']?\$\{CLAUDE_PLUGIN_ROOT\}"
     r"|\bcd\s+[\"']?\$\{CLAUDE_PLUGIN_ROOT\}[^;&|]*(?:&&|;)\s*(?:npm|pnpm|yarn|bun|pip3?|uv)\s+(?:install|i|ci|add|sync)\b"
     r"|--prefix[ =][\"']?\$\{CLAUDE_PLUGIN_ROOT\}|-t\s+[\"']?\$\{CLAUDE_PLUGIN_ROOT\}"
 )

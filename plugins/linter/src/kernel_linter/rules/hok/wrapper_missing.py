@@ -29,7 +29,6 @@ SINCE = "0.1.0"
 def check(file: JsonFile) -> Iterator[Diagnostic]:
     data = file.object
     if "hooks" not in data and any(key in EVENTS for key in data):
-        start, end = file.locate(())
         node = file.node()
         fix = (
             Fix(

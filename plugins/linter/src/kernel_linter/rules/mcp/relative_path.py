@@ -36,7 +36,8 @@ def check(server: McpServer) -> Iterator[Diagnostic]:
         re.search(r"[/\\]", command) and not re.match(r"[/~$@]|[A-Za-z]:|npx|\w+://", command) and " " not in command
     ):
         yield server.at(
-            f"{shown(server.name)}: command {shown(command)} is looked for in the user's project; start it with ${{CLAUDE_PLUGIN_ROOT}}/",
+            f"{shown(server.name)}: command {shown(command)} is looked for in the user's project; start it with "
+            f"${{CLAUDE_PLUGIN_ROOT}}/",
             "command",
             fix=server.file.set_value(
                 f"${{CLAUDE_PLUGIN_ROOT}}/{command.removeprefix('./')}",
@@ -55,7 +56,8 @@ def check(server: McpServer) -> Iterator[Diagnostic]:
                 and re.fullmatch(r"[\w.-]+(?:/[\w.-]+)*\.(?:js|mjs|cjs|ts|py|sh|rb|php)", arg)
             ):
                 yield server.at(
-                    f"{shown(server.name)}: {shown(arg)} is looked for in the user's project; start it with ${{CLAUDE_PLUGIN_ROOT}}/",
+                    f"{shown(server.name)}: {shown(arg)} is looked for in the user's project; start it with "
+                    f"${{CLAUDE_PLUGIN_ROOT}}/",
                     "args",
                     index,
                     fix=server.file.set_value(

@@ -40,6 +40,7 @@ def check(server: McpServer) -> Iterator[Diagnostic]:
             if match[1] not in OWN_HERE and match[1] not in seen:
                 seen.add(match[1])
                 yield server.at(
-                    f"{shown(server.name)}: ${{{match[1]}}} stays as it is where the variable is not set; give a default or a userConfig option",
+                    f"{shown(server.name)}: ${{{match[1]}}} stays as it is where the variable is not set; give a default or a "
+                    f"userConfig option",
                     *pointer,
                 )

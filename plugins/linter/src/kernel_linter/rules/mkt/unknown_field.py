@@ -28,7 +28,7 @@ SINCE = "0.1.0"
 
 
 def check(market: Marketplace) -> Iterator[Diagnostic]:
-    data, file = market.data, market.file
+    data = market.data
     for key in data:
         if key not in MARKETPLACE:
             yield unknown(market, key, MARKETPLACE, key)

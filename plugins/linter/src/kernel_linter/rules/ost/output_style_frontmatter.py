@@ -33,7 +33,8 @@ def check(text: TextFile) -> Iterator[Diagnostic]:
         yield from broken_frontmatter(text)
     elif text.front.state != "ok" and text.text.strip():
         yield text.at(
-            f"the frontmatter is {'missing' if text.front.state == 'missing' else 'not read: ' + text.front.error}; the file name is the name",
+            f"the frontmatter is {'missing' if text.front.state == 'missing' else 'not read: ' + text.front.error}; the file "
+            f"name is the name",
             fix=repair_delimiters(text)
             or (
                 text.fix_span((0, 0), f"---\nname: {text.path.stem}\n---\n", "add a name")

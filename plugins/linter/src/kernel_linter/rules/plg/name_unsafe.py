@@ -1,7 +1,7 @@
 r"""`name` contains `/`, `\`, `..`, `:`, `@`, a control character, or starts with `-` or `.`.
 
-Why: The name becomes part of ids (`name@source`), of command names (`name:skill`) and of cache paths. The reference validator only
-warns.
+Why: The name becomes part of ids (`name@source`), of command names (`name:skill`) and of cache paths. The reference validator
+only warns.
 
 Bad:
 

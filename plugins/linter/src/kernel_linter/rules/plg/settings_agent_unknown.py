@@ -34,6 +34,7 @@ def check(plugin: Plugin) -> Iterator[Diagnostic]:
     for file, pointer, value in places:
         if isinstance(value, str) and value and value not in plugin.agent_names:
             yield file.at(
-                f"agent: {shown(value)} is no agent of this plugin; it has: {', '.join(sorted(a.name for a in plugin.agents)) or 'none'}",
+                f"agent: {shown(value)} is no agent of this plugin; it has: "
+                f"{', '.join(sorted(a.name for a in plugin.agents)) or 'none'}",
                 *pointer,
             )

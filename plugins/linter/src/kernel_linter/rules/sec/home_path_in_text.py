@@ -28,7 +28,8 @@ SINCE = "0.1.0"
 
 HOME = re.compile(r"(?<![\w/.$}~])(?:/(?:home|Users)/([A-Za-z][\w.-]*)|[A-Za-z]:\\\\?Users\\\\?([A-Za-z][\w.-]*))[/\\]")
 SAMPLE = re.compile(
-    r"^(?:user(?:name)?|you|your[-_]?(?:name|user|username)?|me|name|username|john|jane|alice|bob|dev|developer|example|foo|runner|"
+    r"^(?:user(?:name)?|you|your[-_]?(?:name|user|username)?|me|name|username|john|jane|alice|bob|dev|developer|example|foo"
+    r"|runner|"
     r"vscode|node|ubuntu|app|agent|claude|admin|shared|someone|person|<.*)$",
     re.IGNORECASE,
 )

@@ -32,6 +32,7 @@ def check(handler: Handler) -> Iterator[Diagnostic]:
         in_data = "CLAUDE_PLUGIN_DATA" in handler.words
         if not (LOCKED.search(handler.words) and in_data):
             yield handler.at(
-                f"command: {shown(found[0].strip())} installs packages at every start; use a lock file and ${{CLAUDE_PLUGIN_DATA}}, when changed",
+                f"command: {shown(found[0].strip())} installs packages at every start; use a lock file and "
+                f"${{CLAUDE_PLUGIN_DATA}}, when changed",
                 "command",
             )

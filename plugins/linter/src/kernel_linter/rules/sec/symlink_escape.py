@@ -31,6 +31,7 @@ def check(plugin: Plugin) -> Iterator[Diagnostic]:
         path = plugin.root / rel
         if path.exists() and not within(path, plugin.root, plugin.boundary):
             yield plugin.file(rel).at(
-                f"{rel}: a link that leads outside the {'repository' if plugin.marketplace else 'plugin'}; it is skipped at install",
+                f"{rel}: a link that leads outside the {'repository' if plugin.marketplace else 'plugin'}; it is skipped at "
+                f"install",
                 span=(0, 0),
             )

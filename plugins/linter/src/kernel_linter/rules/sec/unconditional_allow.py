@@ -26,7 +26,8 @@ ON = "handler"
 SINCE = "0.1.0"
 
 ALLOW = re.compile(
-    r"[\"'\\]*permissionDecision[\"'\\]*\s*:\s*[\\\"']*allow|[\"'\\]*(?:behavior|decision)[\"'\\]*\s*:\s*[\\\"']*(?:allow|approve)\b"
+    r"[\"'\\]*permissionDecision[\"'\\]*\s*:\s*[\\\"']*allow|[\"'\\]*(?:behavior|decision)[\"'\\]*\s*:\s*[\\\"']*(?:allow"
+    r"|approve)\b"
 )
 
 

@@ -30,6 +30,7 @@ def check(text: TextFile) -> Iterator[Diagnostic]:
     lines, tokens = body.count("\n") + 1, len(body) // 4
     if lines > 500 or tokens > 5000:
         yield text.at(
-            f"{lines} lines, about {tokens:,} tokens: after compaction only the first 5,000 tokens return; move detail to files beside it",
+            f"{lines} lines, about {tokens:,} tokens: after compaction only the first 5,000 tokens return; move detail to "
+            f"files beside it",
             span=(text.front.body, text.front.body),
         )

@@ -35,7 +35,8 @@ def right(token: str) -> str:
     index = re.search(r"\d+", token)
     if not index:
         return "$ARGUMENTS"
-    return f"$ARGUMENTS[{int(index[0]) - 1 if token.startswith('$ARG') and token[4:5].isdigit() and index[0] != '0' else int(index[0])}]"
+    from_one = token.startswith("$ARG") and token[4:5].isdigit() and index[0] != "0"
+    return f"$ARGUMENTS[{int(index[0]) - from_one}]"
 
 
 def check(text: TextFile) -> Iterator[Diagnostic]:

@@ -26,7 +26,8 @@ ON = "skill command"
 SINCE = "0.1.0"
 
 STEP = re.compile(
-    r"^\s*(?:\d+[.)]|[-*] \[ \])\s|\b(?:research|find|run|review|create|write|analy[sz]e|check|list|read|search|report|return|generate|"
+    r"^\s*(?:\d+[.)]|[-*] \[ \])\s|\b(?:research|find|run|review|create|write|analy[sz]e|check|list|read|search|report|return"
+    r"|generate|"
     r"inspect|explore|fix|implement|summari[sz]e|use|test|verify|collect|identify|look|build|update|execute|perform)\b",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -27,7 +27,8 @@ ON = "skill command"
 SINCE = "0.1.0"
 
 FAILS = re.compile(
-    r"^(?:(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:lint|test|typecheck|build|check)|npx\s+(?:eslint|tsc|jest|vitest)|eslint|tsc|ruff\s+check|"
+    r"^(?:(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:lint|test|typecheck|build|check)|npx\s+(?:eslint|tsc|jest|vitest)|eslint|tsc"
+    r"|ruff\s+check|"
     r"flake8|mypy|pytest|test\s|\[\s|which\s|diff\s|cargo\s+(?:test|clippy|check)|go\s+(?:test|vet)|make\b|shellcheck)"
 )
 

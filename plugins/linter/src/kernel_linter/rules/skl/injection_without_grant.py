@@ -38,7 +38,8 @@ def check(text: TextFile) -> Iterator[Diagnostic]:
         if not all(covered(" ".join(part), [r for r in rules if r]) or read_only(" ".join(part)) for part in commands(plain)):
             first = re.sub(r"\s.*", "", command.strip())
             yield text.at(
-                f"the injected command {shown(command)} needs a grant: allowed-tools has no Bash rule for it, so the invocation aborts",
+                f"the injected command {shown(command)} needs a grant: allowed-tools has no Bash rule for it, so the "
+                f"invocation aborts",
                 span=(offset, offset + len(command)),
                 fix=add_grant(text, f"Bash({first} *)"),
             )

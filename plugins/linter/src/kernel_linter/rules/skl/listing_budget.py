@@ -33,5 +33,6 @@ def check(plugin: Plugin) -> Iterator[Diagnostic]:
     )
     if total > 2000 and len(plugin.skills) + len(plugin.commands) > 1:
         yield plugin.head.at(
-            f"the descriptions of its skills and commands take {total:,} characters: over a quarter of the 8,000 that all plugins share"
+            f"the descriptions of its skills and commands take {total:,} characters: over a quarter of the 8,000 that all "
+            f"plugins share"
         )

@@ -26,7 +26,7 @@ FIX = "unsafe"
 ON = "skill command"
 SINCE = "0.1.0"
 
-TOKEN = re.compile(r"(?<![\\$\w])\$([1-9])(?![\d.,\w])")
+TOKEN = re.compile(r"(?<![\\$\w])\$([1-9])(?![\w]|[.,]\d)")
 CODE_LINE = re.compile(r"awk|sed |SELECT|\blocal \b|function |^\s*\w+\(\)|=\"?\$[1-9]|\bshift\b|--?\w+\) ", re.IGNORECASE)
 
 
