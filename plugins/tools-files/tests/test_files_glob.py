@@ -270,3 +270,17 @@ def test_a_nearer_ignore_file_wins_and_those_of_the_repository_count(bench: Any,
     for name in ("sub/a.log", "sub/keep.log", "sub/top", "sub/b"):
         bench.write(name, "x")
     assert sorted(names(bench("Glob", pattern="*", path="sub"), bench.root)) == ["sub/.ignore", "sub/b", "sub/keep.log"]
+
+
+@given(st.lists(st.sampled_from(["**", "*.py", "a*", "?", "b", "[ab]*", "{a,b}.py", "*"]), min_size=1, max_size=3).map("/".join),
+       st.lists(st.sampled_from(["a", "b", "a.py", "b.py", "ab", "x.md"]), min_size=1, max_size=3))
+def test_the_short_way_through_a_folder_agrees_with_the_long_one(pattern: str, names: list[str]) -> None:
+    """Where a folder's names all lead on alike, one pattern says which of them match, as asking about each name does."""
+    globs = Globs(pattern)
+    states = globs.start
+    for name in names:
+        after, matched = globs.step(states, name)
+        fits = globs.anywhere(states)
+        if fits is not None:
+            assert (after, matched) == (states, fits.fullmatch(name) is not None)
+        states = after

@@ -369,3 +369,19 @@ def test_modules_of_the_searched_folder_are_not_imported(bench: Any, monkeypatch
 def test_the_place_of_a_single_file(tmp_path: Path) -> None:
     (tmp_path / "-f").write_text("x")
     assert grep_tool._place(Target(str(tmp_path / "-f"), str(tmp_path / "-f"))) == (str(tmp_path), "./-f")
+
+
+def test_beyond_the_page_the_rules_are_not_asked_about_every_file(bench: Any) -> None:
+    """The first files are counted exactly; of a search that finds far more, no total is told."""
+    for number in range(2_100):
+        bench.write(f"many/{number}.txt", "needle")
+    asked: list[str] = []
+    bench.decide = lambda name, input: asked.append(input["file_path"]) or "allow"
+    for mode in ("files_with_matches", "count"):
+        asked.clear()
+        found = bench("Grep", pattern="needle", output_mode=mode)
+        assert found.structured["numFiles"] == 250 and found.truncated
+        assert "totalFiles" not in found.structured and len(asked) <= 2_001
+    assert "in 250 files that are listed; there are more" in found.content
+    few = bench("Grep", pattern="needle", output_mode="count", glob="1?.txt")
+    assert few.structured["totalFiles"] == few.structured["numMatches"] == 10

@@ -262,3 +262,22 @@ def test_a_name_that_is_no_utf8_can_be_read(bench: Any) -> None:
     with open(raw, "wb") as file:
         file.write(b"content\n")
     assert bench.read(Path(os.fsdecode(raw))) == "1\tcontent"
+
+
+@pytest.mark.parametrize("megabytes", [10, 30])
+def test_a_range_of_a_huge_file_does_not_fill_the_memory(bench: Any, megabytes: int) -> None:
+    """Three lines from the middle: what is held meanwhile does not grow with the file, and is a part of the smaller one."""
+    import tracemalloc
+
+    lines = megabytes * 10_000
+    path = bench.write("huge.txt", "".join(f"{number:07} {'x' * 91}\n" for number in range(lines)))
+    bench.read(path, offset=1, limit=1)  # whatever is imported on the way is not what is measured
+    tracemalloc.start()
+    try:
+        content = bench.read(path, offset=lines // 2, limit=3)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert path.stat().st_size == megabytes * 1_000_000
+    assert [line.split("\t")[-1][:7] for line in content.splitlines()[:3]] == [f"{lines // 2 - 1 + n:07}" for n in range(3)]
+    assert peak < 4_000_000

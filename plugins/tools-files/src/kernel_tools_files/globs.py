@@ -28,6 +28,7 @@ class Globs:
     def __init__(self, pattern: str, *, any_depth: bool | None = None) -> None:
         self._alternatives = [_segments(p, any_depth) for p in expand(pattern)]
         self.start: States = self._closure({(a, 0) for a in range(len(self._alternatives))})
+        self._anywhere: dict[States, re.Pattern[str] | None] = {}
 
     def _closure(self, states: set[tuple[int, int]]) -> States:
         """A ``**`` may also match no folder at all."""
@@ -55,6 +56,30 @@ class Globs:
                 else:
                     after.add((a, at + 1))
         return self._closure(after), matched
+
+    def anywhere(self, states: States) -> re.Pattern[str] | None:
+        """Where every name leads on to the same states (``**/*.py``): what a name must look like to match. ``None`` elsewhere;
+        then ``step`` must be asked about each name."""
+        if states not in self._anywhere:
+            self._anywhere[states] = self._same_everywhere(states)
+        return self._anywhere[states]
+
+    def _same_everywhere(self, states: States) -> re.Pattern[str] | None:
+        patterns: list[str] = []
+        stays: set[tuple[int, int]] = set()
+        for a, at in states:
+            segment = self._alternatives[a][at]
+            last = at == len(self._alternatives[a]) - 1
+            if segment == "**":
+                stays.add((a, at))
+                patterns += [".*"] if last else []
+            elif not last:
+                return None
+            elif compiled := _compiled(segment):
+                patterns.append(compiled.pattern)
+        if self._closure(stays) != states:
+            return None
+        return re.compile("|".join(f"(?:{p})" for p in patterns) or "(?!)", re.DOTALL)
 
     def names(self, states: States, name: str) -> bool:
         """Whether the pattern says the name literally at this place."""

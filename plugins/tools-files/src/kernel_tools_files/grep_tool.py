@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 LIMIT = 250
 LINE_CHARS = 500
 SECONDS = 20.0
+ASK_AHEAD = 2_000
+"""Up to so many files or lines the rules are asked about each, so that totals are exact; beyond the page and these the search
+ends, and no total is told."""
 MAX_CHARS = 2_000_000
 """Of collected lines, for calls without a limit."""
 
@@ -79,7 +82,10 @@ class Grep(FolderTool):
             return "No files found" if mode == "files_with_matches" else "No matches found"
         lines = [listed]
         if mode == "count":
-            lines.append(f"({structured.get('numMatches', 0)} matching lines in {structured.get('totalFiles', 0)} files in all)")
+            files, whole = structured.get("totalFiles"), "files in all"
+            if files is None:
+                files, whole = structured["numFiles"], "files that are listed; there are more"
+            lines.append(f"({structured.get('numMatches', 0)} matching lines in {files} {whole})")
         if "appliedLimit" in structured:
             start, limit = structured.get("appliedOffset", 0), structured["appliedLimit"]
             total = f" of {structured['totalFiles']}" if "totalFiles" in structured and mode != "content" else ""
@@ -178,6 +184,8 @@ class Collector:
             self._files[printable(path)] = count
         elif self.seen > self.offset:
             self.truncated = True
+            if self.seen >= ASK_AHEAD and self.seen > self.offset + self.limit:
+                return False
         return True
 
     def _take_line(self, name: bytes, text: str | None) -> bool:
@@ -220,10 +228,11 @@ class Collector:
             if complete:
                 out["totalLines"] = self.seen
         else:
-            out["totalFiles"] = self.seen
+            if complete:
+                out["totalFiles"] = self.seen
             if self.mode == "count":
                 out["content"] = "\n".join(f"{path}:{count}" for path, count in self._files.items())
-                out["numMatches"] = self._matches
+                out["numMatches"] = self._matches if complete else sum(self._files.values())
         if self.truncated:
             out["appliedLimit"] = len(self._lines) if self.mode == "content" else len(self._files)
         if self.offset:

@@ -36,6 +36,13 @@ class PathInput(dict[str, Any]):
     resolved: str
 
 
+class ListedPath(dict[str, Any]):
+    """The input of a question about a file that a search came upon; where it leads is known from its folder."""
+
+    __slots__ = ("resolved",)
+    resolved: str
+
+
 def absolute(path: str, cwd: str, field: str) -> str:
     """The path with ``~`` expanded, absolute, with ``.`` and ``..`` resolved as text, as the rules read it.
 
@@ -71,7 +78,7 @@ class FileTool(Tool):
         path = input.get(self.rule_field)
         if not isinstance(path, str) or not os.path.isabs(path) or "\0" in path:
             return [path] if isinstance(path, str) else []  # not prepared: a question about a call that somebody made up
-        real = os.path.realpath(path)
+        real = input.resolved if isinstance(input, ListedPath) else os.path.realpath(path)
         if isinstance(input, PathInput):
             input.resolved = real
         return [path] if real == path else [path, real]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import anyio
 
 from kernel import PermissionCall, Tool, ToolContext, ToolError, Verdict
-from kernel_tools_files.paths import NEAR, Target, near_paths, printable
+from kernel_tools_files.paths import NEAR, ListedPath, Target, near_paths, printable
 
 
 class ReadRules:
@@ -18,6 +20,7 @@ class ReadRules:
         self._session = context.session
         self._read = read
         self._denied: dict[str, bool] = {}
+        self._folders: dict[str, str] = {}
 
     def denied(self, path: str) -> bool:
         """Whether a rule keeps the file from being read. A policy that fails keeps it too."""
@@ -32,11 +35,23 @@ class ReadRules:
         verdict = self._decide(path) if self._read.name in self._session.toolbox.by_name else None
         return verdict is not None and verdict.behavior == "allow"
 
+    def _listed(self, path: str) -> ListedPath:
+        """A search names many files of few folders: each folder is resolved once in the course of a call."""
+        input = ListedPath(file_path=path)
+        folder, name = os.path.split(path)
+        if name in ("", ".", "..") or os.path.islink(path):
+            input.resolved = os.path.realpath(path)
+        else:
+            if folder not in self._folders:
+                self._folders[folder] = os.path.realpath(folder)
+            input.resolved = os.path.join(self._folders[folder], name)
+        return input
+
     def _decide(self, path: str) -> Verdict | None:
         session = self._session
         try:
             return session.policy.decide(PermissionCall(
-                tool=self._read, input={"file_path": path}, cwd=session.state.cwd, mode=session.state.permission_mode,
+                tool=self._read, input=self._listed(path), cwd=session.state.cwd, mode=session.state.permission_mode,
                 agent_id=session.agent_id))
         except Exception as error:
             session.debug(f"the permission policy failed on reading {path}: {error!r}")

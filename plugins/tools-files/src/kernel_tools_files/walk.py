@@ -29,12 +29,18 @@ def walk(root: str, globs: Globs, *, respect_ignores: bool, hidden: bool,
             entries = list(os.scandir(folder))
         except OSError:
             continue
+        fits = globs.anywhere(states)
         for entry in entries:
             name = entry.name
-            after, matched = globs.step(states, name)
+            if fits is not None:
+                after, matched = states, fits.fullmatch(name) is not None
+            else:
+                after, matched = globs.step(states, name)
             if not (matched or after) or (not hidden and name.startswith(".")):
                 continue
             is_folder = entry.is_dir(follow_symlinks=False)
+            if not (is_folder or matched):
+                continue
             if ignores is not None and ignores.ignored([name], folder=is_folder):
                 continue
             if is_folder:
