@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
 import shutil
 import sys
@@ -172,8 +171,8 @@ def _by_pip(asked: list[str], constraints: Path, staging: Path, index: Index) ->
     if fetch:
         (staging / "fetch.txt").write_text("".join(fetch))
         command = ("wheel", "--wheel-dir") if index.allow_build else ("download", "--dest")
-        _pip(command[0], command[1], str(staging / "wheels"), "--quiet", "--no-deps", "-r", str(staging / "fetch.txt"), cwd=staging,
-             index=index)
+        _pip(command[0], command[1], str(staging / "wheels"), "--quiet", "--no-deps", "-r", str(staging / "fetch.txt"),
+             cwd=staging, index=index)
     return [_unpacked(d, staging, built=index.allow_build) for d in found]
 
 
@@ -206,26 +205,28 @@ def _unpacked(distribution: Distribution, staging: Path, built: bool) -> Distrib
     return distribution
 
 
-_WOULD = re.compile(r"^ \+ ([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)
+_WOULD = re.compile(r"^ \+ ([A-Za-z0-9._-]+)(?:==(\S+)| @ (\S+))", re.MULTILINE)
 
 
 def _by_uv(asked: list[str], constraints: Path, staging: Path, index: Index) -> list[Distribution]:
     """uv has no report, but says the exact set; each distribution is then installed alone into its folder."""
-    python = ["--python", sys.executable, "--no-config"] if os.environ.get("UV_NO_CONFIG") else ["--python", sys.executable]
-    build = [] if index.allow_build else ["--no-build"]
+    base = ["--python", sys.executable, *([] if index.allow_build else ["--no-build"]), *index.flags()]
     (staging / "asked.txt").write_text("\n".join(asked) + "\n")
-    base = [*python, *build, *index.flags()]
-    out = run(["uv", "pip", "install", "--dry-run", "--color", "never", *base, "--constraint", str(constraints), "-r",
-               str(staging / "asked.txt")], cwd=staging, timeout=TIMEOUT, type="resolve-failed", what="uv", stderr=True)
+    said = run(["uv", "pip", "install", "--dry-run", "--color", "never", *base, "--constraint", str(constraints), "-r",
+                str(staging / "asked.txt")], cwd=staging, timeout=TIMEOUT, type="resolve-failed", what="uv", stderr=True)
     found: list[Distribution] = []
-    for name, version in _WOULD.findall(out):
+    for name, version, url in _WOULD.findall(said):
         folder = staging / "unpacked" / canonical(name)
-        exact = next((a for a in asked if a.endswith(".whl") and canonical(Path(a).name.split("-")[0]) == canonical(name)),
-                     f"{name}=={version}")
-        run(["uv", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), *base, "--", exact], cwd=staging,
-            timeout=TIMEOUT, type="resolve-failed", what="uv")
+        local = Path(unquote(urlsplit(url).path)) if url.startswith("file:") and url.endswith(".whl") else None
+        if local is not None:
+            known = Distribution(name=name, version=local.name.split("-")[1], wheel=str(local))
+            found.append(_unpacked(known, staging, built=False))
+            continue
+        run(["uv", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), *base, "--",
+             f"{name} @ {url}" if url else f"{name}=={version}"], cwd=staging, timeout=TIMEOUT, type="resolve-failed", what="uv")
         for left in ("bin", ".lock"):
             path = folder / left
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+        version = version or next((p.stem.rpartition("-")[2] for p in folder.glob("*.dist-info")), "unknown")
         found.append(Distribution(name=name, version=version, folder=folder))
     return found
