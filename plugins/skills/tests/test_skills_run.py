@@ -403,3 +403,35 @@ def test_after_a_compaction_the_latest_skills_are_told_again_within_their_budget
     assert "Begin 1." in told[0] and "End 1." not in told[0]
     last = made.model.requests[-1]["messages"][-1]["content"][-1]["text"]
     assert "Begin 0." in last, "what was dropped is told in full when it is invoked again"
+
+
+def test_an_agent_gets_whole_texts_at_its_start_and_no_rights_by_them(tmp_path: Path) -> None:
+    import anyio
+
+    plugin = plugin_folder(tmp_path / "p", "plug", {"skills/s/SKILL.md": "Theirs.\n"})
+    skill(tmp_path, "s", "Mine.\n", allowed_tools="Bash(touch *)")
+    skill(tmp_path, "manual", disable_model_invocation="true")
+    made = kit(tmp_path, plugin_dirs=[plugin])
+
+    async def go() -> list[str | None]:
+        session = made.open()
+        await session.submit("Hi.")
+        skills = session.plugin_state["skills"]
+        found = [await skills.preload("s", session), await skills.preload("s", session, plugin="plug"),
+                 await skills.preload("manual", session), await skills.preload("gone", session)]
+        assert session.state.grants == ()
+        await session.close()
+        return found
+
+    mine, theirs, *none = anyio.run(go)
+    assert mine and mine.endswith("Mine.") and theirs and theirs.endswith("Theirs.") and none == [None, None]
+
+
+def test_a_resumed_session_knows_what_ran_and_is_not_told_the_list_twice(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
+    skill(tmp_path, "s", "Do $ARGUMENTS.\n")
+    sessions = (*WITH, "sessions")
+    first = kit(tmp_path, installed=sessions, persist=True).play("/s this")
+    run = kit(tmp_path, installed=sessions, persist=True, resume=first.session.id).play("/s this")
+    assert seen(run).count("Does s.") == 1 and seen(run).count("Do this.") == 1 and "was invoked again" in seen(run)

@@ -214,7 +214,7 @@ def _name(component: Component, label: str, fields: Fields) -> str:
 def _first(body: str, is_command: bool) -> str:
     """What describes a file that does not do so itself: its first line (commands) or paragraph."""
     lines: list[str] = []
-    for line in body.splitlines()[:200]:
+    for line in body[:4_000].splitlines():
         text = CONTROL.sub(" ", line).strip().lstrip("#").strip()
         if not text.strip("-"):
             if lines:

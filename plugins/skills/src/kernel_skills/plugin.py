@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kernel import hookimpl
 
 if TYPE_CHECKING:
-    from kernel import Extension, Registry, Tool
+    from kernel import Command, Extension, Registry, Tool
 
 
 @hookimpl
@@ -22,3 +22,10 @@ def register_extensions(register: Registry[Extension]) -> None:
     from kernel_skills.extension import SkillsExtension
 
     register(SkillsExtension())
+
+
+@hookimpl
+def register_commands(register: Registry[Command]) -> None:
+    from kernel_skills.command import SkillsCommand
+
+    register(SkillsCommand())

@@ -261,6 +261,28 @@ class Skills:
         except KernelError as error:
             self.session.notice(f"skills: the model {wanted!r} is not used: {error}")
 
+    # -- for agents ------------------------------------------------------------------------------------------------------------
+    async def preload(self, name: str, session: Session, plugin: str = "") -> str | None:
+        """The whole text of a skill that an agent's definition names, for the agent's start; nothing is granted by it.
+
+        :param session: the agent's context.
+        :param plugin: the plugin that brings the agent; its skills may be named without it.
+        :returns: ``None`` where it is not there, is not the model's to use, or cannot be rendered; the debug log says why.
+        """
+        from kernel_skills.invoke import head
+        from kernel_skills.render import SkillError, render
+
+        skill = (self.catalogue.get(f"{plugin}:{name}") if plugin else None) or self.catalogue.get(name)
+        if skill is None or not skill.by_model:
+            why = "there is no such skill" if skill is None else "it is not for the model"
+            session.debug(f"skills: {name} is not preloaded: {why}")
+            return None
+        try:
+            return head(skill) + (await render(skill, "", session)).text
+        except SkillError as error:
+            session.debug(f"skills: {name} is not preloaded: {error}")
+            return None
+
     # -- what was invoked ------------------------------------------------------------------------------------------------------
     def note(self, name: str, text: str) -> bool:
         """Keep a rendered text; false where the model has exactly this text already."""
