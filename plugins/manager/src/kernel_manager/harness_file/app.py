@@ -64,14 +64,9 @@ def lock(file: File = HARNESS, find_links: Links = None, no_index: NoIndex = Fal
 
     how = ways(find_links, no_index, no_build_isolation, quiet)
     parsed, path = model.read(file), lockfile.path_of(file.absolute())
-    previous = None
-    if path.exists() and not upgrade:
-        try:
-            previous = lockfile.read(path)[1]
-        except ManagerError as error:
-            how.say(f"{error.context}: {error.message}; it is written anew")
+    previous = _previous(path, how)
     with tempfile.TemporaryDirectory(prefix="kernel-harness-") as work:
-        made = locking.make(parsed, how, previous, Path(work))
+        made = locking.make(parsed, how, None if upgrade else previous, Path(work))
         if not check:
             syncing.keep(made, syncing.home(parsed.path), how)
     before = path.read_bytes() if path.exists() else b""
@@ -88,6 +83,15 @@ def lock(file: File = HARNESS, find_links: Links = None, no_index: NoIndex = Fal
         state = ("would change" if check else "written") if changed else "is up to date"
         print(f"{relative(path)} {state}: {len(made.lock.plugins)} plugins, {len(made.lock.distributions)} distributions")
     raise typer.Exit(1 if changed and check else 0)
+
+
+def _previous(path: Path, how: Ways) -> lockfile.Lock | None:
+    if path.exists():
+        try:
+            return lockfile.read(path)[1]
+        except ManagerError as error:
+            how.say(f"{error.context}: {error.message}; it is written anew")
+    return None
 
 
 def differences(old: lockfile.Lock | None, new: lockfile.Lock) -> list[str]:

@@ -19,7 +19,7 @@ from kernel_manager.harness_file.lockfile import From
 from kernel_manager.harness_file.model import Parsed, Wanted
 from kernel_manager.harness_file.resolve import build
 from kernel_manager.harness_file.tools import Ways
-from kernel_manager.harness_file.wheels import GROUP, Facts
+from kernel_manager.harness_file.wheels import GROUP, MANIFEST, Facts
 from kernel_manager.sources import Source
 
 _BAD_NAME = re.compile(r"[/\\:@\s\x00-\x1f]|\.\.|^-|^$|^\.$")
@@ -61,7 +61,8 @@ def from_source(parsed: Parsed, wanted: Wanted, ways: Ways, work: Path) -> Broug
     if wanted.git is not None:
         pin, where = f"@{wanted.ref}" if wanted.ref else "", f"#{wanted.folder}" if wanted.folder else ""
         source = sources.git(wanted.git, ref=wanted.ref, subdir=wanted.folder)
-        return fetched(source, "git", f"{wanted.git}{pin}{where}", ways, work)
+        name = (wanted.folder or wanted.git).rstrip("/").rpartition("/")[2].removesuffix(".git")
+        return fetched(source, "git", f"{wanted.git}{pin}{where}", name, ways, work)
     if wanted.entry is not None:
         return _entry(parsed, wanted.entry, ways, work)
     source = sources.parse(str(wanted.source), parsed.base)
@@ -69,12 +70,14 @@ def from_source(parsed: Parsed, wanted: Wanted, ways: Ways, work: Path) -> Broug
         return Brought(source=From(kind="index"), requirement=source.requirement)
     if source.kind in ("folder", "python"):
         return from_folder(Path(str(source.path)), From(kind="folder", spec=wanted.source), ways, work)
-    return fetched(source, "source", str(wanted.source), ways, work)
+    name = (source.subdir or source.package or source.url or str(source)).rstrip("/").rpartition("/")[2].partition(".")[0]
+    return fetched(source, "source", str(wanted.source), name, ways, work)
 
 
-def fetched(source: Source, kind: str, spec: str, ways: Ways, work: Path, within: Path | None = None) -> Brought:
+def fetched(source: Source, kind: str, spec: str, name: str, ways: Ways, work: Path, within: Path | None = None) -> Brought:
     """Fetch a source; the lock gets what fetches just the same again.
 
+    :param name: the plugin's name where it has no manifest.
     :param within: the marketplace folder that the source is relative to.
     """
     from kernel_manager.fetch import Options, fetch
@@ -84,19 +87,19 @@ def fetched(source: Source, kind: str, spec: str, ways: Ways, work: Path, within
                            hint="write entry: name@marketplace, or requirement: NAME for a Python distribution")
     ways.say(f"fetching {spec}")
     got = fetch(source, Path(tempfile.mkdtemp(prefix="source-", dir=work)) / "got", Options(within=within))
-    return from_folder(got.root, From(kind=kind, spec=spec, pin=_pin(got.source, got.commit)), ways, work)
+    return from_folder(got.root, From(kind=kind, spec=spec, pin=_pin(got.source, got.commit)), ways, work, name)
 
 
-def from_pin(source: From, base: Path, ways: Ways, work: Path) -> Brought:
-    """What a lock names, fetched again."""
+def from_pin(source: From, name: str, base: Path, ways: Ways, work: Path) -> Brought:
+    """What a lock names, fetched again. ``name`` is its name in the lock."""
     from kernel_manager import sources
 
     if source.kind == "folder":
-        return from_folder((base / Path(str(source.spec)).expanduser()).absolute(), source, ways, work)
+        return from_folder((base / Path(str(source.spec)).expanduser()).absolute(), source, ways, work, name)
     found = sources.parse(str(source.pin), base)
     if found.kind == "folder":
-        return from_folder(Path(str(found.path)), source, ways, work)
-    return fetched(found, source.kind, str(source.spec), ways, work)
+        return from_folder(Path(str(found.path)), source, ways, work, name)
+    return fetched(found, source.kind, str(source.spec), name, ways, work)
 
 
 def _pin(source: Source, commit: str | None) -> str:
@@ -126,20 +129,23 @@ def _entry(parsed: Parsed, entry: str, ways: Ways, work: Path) -> Brought:
     found = catalogue.read(root, owner=None)
     source = found.source(found.entry(name))
     if source.kind != "folder":
-        return fetched(source, "entry", entry, ways, work)
+        return fetched(source, "entry", entry, name, ways, work)
     folder = sources.inside(source.path, entry) if source.path != "." else ""
     if commit is None:
         pin = "./" + os.path.relpath(root / folder, parsed.base).replace(os.sep, "/")
     else:
         below = "/".join(p for p in (place.subdir, folder) if p)
         pin = f"git+{place.url}@{commit}" + (f"#{below}" if below else "")
-    brought = fetched(source, "entry", entry, ways, work, within=found.root)
+    brought = fetched(source, "entry", entry, name, ways, work, within=found.root)
     brought.source.pin = pin
     return brought
 
 
-def from_folder(folder: Path, source: From, ways: Ways, work: Path) -> Brought:
-    """A project with an entry point of ours becomes a wheel; any other folder is taken as it is."""
+def from_folder(folder: Path, source: From, ways: Ways, work: Path, name: str | None = None) -> Brought:
+    """A project with an entry point of ours becomes a wheel; any other folder is taken as it is.
+
+    :param name: the plugin's name where it has no manifest; the folder's otherwise.
+    """
     if folder.suffix == ".whl" and folder.is_file():
         facts = wheels.facts(folder)
         return Brought(source=source, requirement=f"{facts.name}=={facts.version}", wheel=facts)
@@ -150,7 +156,8 @@ def from_folder(folder: Path, source: From, ways: Ways, work: Path) -> Brought:
         if not facts.entry_points:
             raise ManagerError("not-a-plugin", f"its wheel has no entry point in the group {GROUP}", context=str(folder))
         return Brought(source=source, requirement=f"{facts.name}=={facts.version}", wheel=facts)
-    name = manifest_of_folder(folder, None).name
+    manifest = manifest_of_folder(folder, None)
+    name = manifest.name if (folder / MANIFEST).exists() or name is None else checked_name(name, str(folder))
     copied = Path(tempfile.mkdtemp(prefix="folder-", dir=work)) / name  # what is digested is what will be put in place
     for warning in tree.copy(folder, copied):
         ways.say(f"{folder}: {warning}")
@@ -170,7 +177,7 @@ def _is_project(folder: Path) -> bool:
 
 
 def manifest_of_folder(folder: Path, name: str | None) -> Manifest:
-    path = folder / ".claude-plugin" / "plugin.json"
+    path = folder / MANIFEST
     try:
         raw = path.read_bytes() if path.exists() else json.dumps({"name": folder.name}).encode()
     except OSError as error:
@@ -195,8 +202,14 @@ def manifest_of(raw: bytes | None, where: str, name: str | None) -> Manifest:
         manifest = msgspec.convert(keep | ({"$kernel": part} if part is not None else {}), Manifest)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ManagerError("bad-plugin", f"is no usable manifest: {error}", context=where) from None
-    if _BAD_NAME.search(manifest.name) or (name is not None and manifest.name != name):
-        raise ManagerError("bad-plugin", f"the manifest names {manifest.name[:100]!r}" +
-                           (f", the entry point {name!r}: they must agree" if name is not None else ", which is no plugin name"),
+    checked_name(manifest.name, where)
+    if name is not None and manifest.name != name:
+        raise ManagerError("bad-plugin", f"the manifest names {manifest.name[:100]!r}, the entry point {name!r}: they must agree",
                            context=where)
     return manifest
+
+
+def checked_name(name: str, where: str) -> str:
+    if _BAD_NAME.search(name):
+        raise ManagerError("bad-plugin", f"{name[:100]!r} is no plugin name", context=where)
+    return name

@@ -142,14 +142,14 @@ def _bring(have: Made, parsed: Parsed, ways: Ways, work: Path, *, local: bool) -
     """What is no archive of an index: folders of the harness (``local``), or repositories and the like at their pins."""
     for name, item in have.lock.distributions.items():
         if item.source.kind != "index" and local == (item.source.kind == "folder"):
-            wheel = folders.from_pin(item.source, parsed.base, ways, work).wheel
+            wheel = folders.from_pin(item.source, name, parsed.base, ways, work).wheel
             found = wheels.digests(wheel.path) if wheel is not None and wheel.name == name else {}
             _compare(f"distribution {name}", found, item.files, "changed-folder" if local else "pin-mismatch")
             assert wheel is not None
             have.archives[name] = wheel.path
     for name, plugin in have.lock.plugins.items():
         if plugin.files is not None and plugin.source is not None and local == (plugin.source.kind == "folder"):
-            folder = folders.from_pin(plugin.source, parsed.base, ways, work).folder
+            folder = folders.from_pin(plugin.source, name, parsed.base, ways, work).folder
             _compare(f"plugin {name}", locking.folder_digests(folder) if folder else {}, plugin.files,
                      "changed-folder" if local else "pin-mismatch")
             assert folder is not None
