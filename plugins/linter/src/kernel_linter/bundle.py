@@ -13,7 +13,7 @@ from kernel_linter.markdown import TextFile
 from kernel_linter.servers import LspServer, McpServer, Monitor, mcp_map
 from kernel_linter.source import File, JsonFile, Pointer
 from kernel_linter.tables import DEFAULT_PLACES
-from kernel_linter.tree import Tree, walk, within
+from kernel_linter.tree import Tree, walk
 
 if TYPE_CHECKING:
     from kernel_linter.catalogue import Entry, Marketplace
@@ -73,6 +73,7 @@ class Plugin:
         self.root, self.shown, self.boundary, self.marketplace = root, shown, boundary or root, marketplace
         self.entries: list[Entry] = []
         self._files: dict[str, File] = {}
+        self._there: dict[str, bool] = {}
 
     def show(self, rel: str) -> str:
         return rel if self.shown in ("", ".") else f"{self.shown}/{rel}" if rel else self.shown
@@ -84,11 +85,19 @@ class Plugin:
 
     def exists(self, rel: str) -> bool:
         """Whether a path from the root is there and stays inside (links followed)."""
-        path = self.root / rel
-        try:
-            return path.exists() and within(path, self.root, self.boundary)
-        except (OSError, ValueError):
-            return False
+        if rel not in self._there:
+            try:
+                self._there[rel] = os.path.exists(path := f"{self.root}/{rel}") and self._inside(os.path.realpath(path))
+            except (OSError, ValueError):
+                self._there[rel] = False
+        return self._there[rel]
+
+    def _inside(self, real: str) -> bool:
+        return any(real == root or real.startswith(f"{root.rstrip(os.sep)}{os.sep}") for root in self._real)
+
+    @cached_property
+    def _real(self) -> tuple[str, ...]:
+        return os.path.realpath(self.root), os.path.realpath(self.boundary)
 
     def is_dir(self, rel: str) -> bool:
         try:

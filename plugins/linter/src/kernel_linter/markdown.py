@@ -12,6 +12,7 @@ from kernel_linter.frontmatter import Front, Key
 from kernel_linter.rule import Edit, Fix, FixClass
 from kernel_linter.source import File, Pointer
 from kernel_linter.tools import ToolEntry, split_tools
+from kernel_linter.words import links
 
 if TYPE_CHECKING:
     from kernel_linter.bundle import Plugin
@@ -122,6 +123,11 @@ class TextFile(File):
         """The file with the frontmatter and fenced code blanked; inline code stays."""
         text = _TEXT.sub(" ", self.text[:self.front.body]) + self.text[self.front.body:]
         return _FENCE.sub(lambda m: _TEXT.sub(" ", m[0]), text)
+
+    @cached_property
+    def links(self) -> list[tuple[str, int]]:
+        """Targets of the links in prose, with their offsets."""
+        return list(links(self.masked))
 
     @cached_property
     def injections(self) -> list[tuple[str, int]]:

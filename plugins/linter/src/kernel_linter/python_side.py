@@ -16,7 +16,7 @@ from kernel_linter.source import File
 from kernel_linter.words import nearest
 
 GROUP = "kernel.plugins"
-REGISTRATION = ("tools", "models", "policies", "sandboxes", "stores", "front_ends", "prompt_parts", "extensions", "compactors",
+REGISTRATION = ("tools", "models", "policies", "sandboxes", "search_backends", "stores", "front_ends", "prompt_parts", "extensions", "compactors",
                 "middleware", "commands", "lint_rules")
 
 

@@ -10,8 +10,8 @@ ROOT = re.compile(r"\$\{CLAUDE_PLUGIN_ROOT\}")
 _PLUGIN_PATH = re.compile(r"\$\{CLAUDE_PLUGIN_ROOT\}[\"']?((?:/[^\s\"';|&<>()`$\\]+)+)")
 _ANY_ROOT = re.compile(rf"\$\{{(?:{'|'.join(ROOT_VARIABLES)})\}}")
 INTERPRETERS = frozenset("""
-    bash sh zsh dash fish python python3 python2 node nodejs bun deno ruby perl php pwsh powershell uv uvx npx bunx tsx ts-node env sudo
-    exec source . nohup time timeout command nice
+    bash sh zsh dash fish python python3 python2 node nodejs bun deno ruby perl php pwsh powershell uv uvx npx bunx tsx
+    ts-node env sudo exec source . nohup time timeout command nice
 """.split())
 _PIPED = re.compile(r"\b(?:curl|wget|fetch|iwr|Invoke-WebRequest)\b[^;&\n]*\|\s*(?:sudo\s+)?(?:env\s+)?(?:ba|z|da|fi|k)?sh\b"
                     r"|\b(?:curl|wget)\b[^;&\n]*\|\s*(?:sudo\s+)?(?:python3?|node|perl|ruby)\b"
@@ -26,8 +26,8 @@ NETWORK = re.compile(r"\b(?:curl|wget|npx|bunx|uvx|docker|git\s+(?:push|pull|fet
 SLOW = re.compile(r"(?:^|[;&|]\s*|\s)(?:npx|bunx|uvx|docker|cargo|go\s+run|tsc|mvn|gradle|dotnet\s+(?:run|build)|make|gcc"
                   r"|g\+\+|javac)\b")
 READ_ONLY = frozenset("""
-    ls cat head tail wc pwd echo date whoami id uname hostname which type file stat du df find grep rg egrep fgrep sort uniq cut tr
-    printf basename dirname realpath readlink test true false env printenv tree nl tac column jq diff cmp comm ps
+    ls cat head tail wc pwd echo date whoami id uname hostname which type file stat du df find grep rg egrep fgrep sort uniq cut
+    tr printf basename dirname realpath readlink test true false env printenv tree nl tac column jq diff cmp comm ps
 """.split())
 _READ_ONLY_GIT = re.compile(r"^git(?:\s+-C\s+\S+)?\s+(?:status|log|diff|show|branch|rev-parse|remote|config\s+--get|ls-files"
                             r"|describe|blame|tag|stash\s+list|"

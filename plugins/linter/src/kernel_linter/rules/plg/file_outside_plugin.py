@@ -19,7 +19,7 @@ from kernel_linter.bundle import Plugin
 from kernel_linter.manifests import outside
 from kernel_linter.rule import Diagnostic
 from kernel_linter.shell import leaves_root
-from kernel_linter.words import links, local_link, shown
+from kernel_linter.words import local_link, shown
 
 CODE = "PLG052"
 SEVERITY = "warning"
@@ -34,7 +34,7 @@ def check(plugin: Plugin) -> Iterator[Diagnostic]:
         if path:
             at = text.text.find(path)
             yield text.at(f"{shown(path)} lies above the plugin root and is not in the installed copy", span=(at, at + len(path)))
-        for link, offset in links(text.masked):
+        for link, offset in text.links:
             if outside(text.rel, local_link(link)):
                 yield text.at(
                     f"{shown(link)} lies above the plugin root and is not in the installed copy",

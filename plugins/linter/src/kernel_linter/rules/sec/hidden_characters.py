@@ -27,6 +27,8 @@ SINCE = "0.1.0"
 
 
 def check(text: TextFile) -> Iterator[Diagnostic]:
+    if text.text.isascii():
+        return
     for match in HIDDEN.finditer(text.text):
         if match.start() > 0 or match[0] != "\ufeff":
             yield text.at(

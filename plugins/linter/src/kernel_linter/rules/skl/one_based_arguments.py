@@ -31,6 +31,8 @@ CODE_LINE = re.compile(r"awk|sed |SELECT|\blocal \b|function |^\s*\w+\(\)|=\"?\$
 
 
 def check(text: TextFile) -> Iterator[Diagnostic]:
+    if "$" not in text.body:
+        return
     if re.search(r"(?<!\\)\$(?:0\b|ARGUMENTS\[)", text.unfenced):
         return
     found = [m for m in TOKEN.finditer(text.unfenced) if not CODE_LINE.search(line_of(text.unfenced, m.start()))]
