@@ -25,7 +25,7 @@ def fired_from(event: str) -> str:
     """The files that raise the event."""
     pattern = re.compile(rf"make\(\s*(?:e\.)?{event}\b|kind: type\[e\.Event\] = .*\b{event}\b")
     places = [p.relative_to(ROOT).as_posix() for base in ("kernel", "plugins") for p in sorted((ROOT / base).rglob("*.py"))
-              if "/tests/" not in p.as_posix() and p.name != "testing.py" and pattern.search(p.read_text("utf-8"))]
+              if not {"tests", "testing"} & {*p.relative_to(ROOT).parts} and pattern.search(p.read_text("utf-8"))]
     return ", ".join(f"`{p}`" for p in places) or "not yet: its host is not built"
 
 
