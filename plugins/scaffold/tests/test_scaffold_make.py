@@ -122,6 +122,14 @@ def test_the_template_at_the_top_is_what_is_made_for_a_tool() -> None:
     assert made == tree(ROOT / "plugin-template"), "kernel plugins new word-count --author 'The kernel authors', and put it there"
 
 
+@ALL_KINDS
+def test_the_linter_finds_nothing_at_all(kind: str, tmp_path: Path) -> None:
+    make("my-thing", kind, tmp_path, "Ada")
+    done = subprocess.run([sys.executable, "-m", "kernel", "plugins", "validate", "--strict", "--json", "my-thing"], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and json.loads(done.stdout)["findings"] == [], done.stdout + done.stderr
+
+
 # -- places -----------------------------------------------------------------------------------------------------------
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "demo").mkdir()

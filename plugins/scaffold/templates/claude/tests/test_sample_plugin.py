@@ -51,6 +51,7 @@ def test_the_skill_triggers_when_it_should(skill_chooser: Any) -> None:
 
 def test_the_installed_plugin_is_in_order(kernel_kit: Callable[..., Kit]) -> None:
     plugin = kernel_kit(installed=["sample-plugin"]).harness.plugins.get("sample-plugin")
+    assert plugin is not None
     assert (plugin.state, plugin.errors, plugin.warnings) == ("ready", [], [])
-    for part in ("skills/review-checklist/SKILL.md", "agents/reviewer.md", "commands/review.md", "hooks/hooks.json"):
+    for part in ("skills/review-checklist/SKILL.md", "agents/reviewer.md", "commands/review-changes.md", "hooks/hooks.json"):
         assert (plugin.root / part).is_file(), part

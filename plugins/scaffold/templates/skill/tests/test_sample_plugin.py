@@ -45,5 +45,6 @@ def test_the_model_can_load_it(kernel_kit: Callable[..., Kit]) -> None:
 
 def test_the_installed_plugin_is_in_order(kernel_kit: Callable[..., Kit]) -> None:
     plugin = kernel_kit(installed=["sample-plugin"]).harness.plugins.get("sample-plugin")
+    assert plugin is not None
     assert (plugin.state, plugin.errors, plugin.warnings) == ("ready", [], [])
     assert (plugin.root / "skills" / "changelog-entry" / "SKILL.md").is_file()
