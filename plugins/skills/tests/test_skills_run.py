@@ -435,3 +435,31 @@ def test_a_resumed_session_knows_what_ran_and_is_not_told_the_list_twice(
     first = kit(tmp_path, installed=sessions, persist=True).play("/s this")
     run = kit(tmp_path, installed=sessions, persist=True, resume=first.session.id).play("/s this")
     assert seen(run).count("Does s.") == 1 and seen(run).count("Do this.") == 1 and "was invoked again" in seen(run)
+
+
+def test_a_skill_does_not_fork_itself_inside_its_own_task(tmp_path: Path) -> None:
+    skill(tmp_path, "probe", context="fork")
+
+    class Nested(Agents):
+        async def run(self, session: Session, **asked: Any) -> ToolResult:
+            from kernel_skills import invoke, state
+            from kernel_skills.render import SkillError
+
+            skills = state.of(session)
+            with pytest.raises(SkillError, match="runs already"):
+                await invoke.fork(skills.catalogue.by_name["probe"], "", session, skills)
+            return ToolResult(content="One level.")
+
+    import anyio
+
+    made = kit(tmp_path)
+
+    async def go() -> str:
+        session = made.open()
+        session.agents = Nested()
+        try:
+            return [(await session.submit("/probe")).result, (await session.submit("/probe")).result][1]
+        finally:
+            await session.close()
+
+    assert anyio.run(go) == "One level."

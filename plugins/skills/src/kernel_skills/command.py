@@ -67,7 +67,7 @@ def _list(catalogue: Catalogue, as_json: bool) -> int:
     else:
         width = max((len(s.name) for s in skills), default=0)
         for skill in skills:
-            who = {(True, True): "both", (True, False): "user", (False, True): "model"}.get((skill.by_user, skill.by_model), "nobody")
+            who = ("both" if skill.by_model else "user") if skill.by_user else "model" if skill.by_model else "nobody"
             print(f"{skill.name:<{width}}  {skill.component.scope:<7}  {who:<6}  {one_line(skill.description)[:80]}")
         for problem in catalogue.problems:
             print(one_line(problem), file=sys.stderr)
