@@ -1,3 +1,31 @@
-"""Hook implementations."""
+"""Hook implementations: the Agent tool, messages to agents, and what keeps an agent in its worktree."""
 
 from __future__ import annotations
+
+from kernel import Extension, PreToolUse, PreToolUseResult, Registry, Session, Tool, hookimpl
+
+
+@hookimpl
+def register_tools(register: Registry[Tool]) -> None:
+    from kernel_subagents.messages import ListAgents, SendMessage
+    from kernel_subagents.tool import AgentTool
+
+    register(AgentTool())
+    register(ListAgents())
+    register(SendMessage())
+
+
+@hookimpl
+def register_extensions(register: Registry[Extension]) -> None:
+    from kernel_subagents.extension import SubagentsExtension
+
+    register(SubagentsExtension())
+
+
+@hookimpl
+def pre_tool_use(event: PreToolUse, session: Session) -> PreToolUseResult | None:
+    guard = session.plugin_state.get("subagents.worktree")
+    if guard is None:
+        return None
+    reason = guard.refusal(event.tool_name, event.tool_input, session)
+    return PreToolUseResult(permission_decision="deny", permission_decision_reason=reason) if reason else None

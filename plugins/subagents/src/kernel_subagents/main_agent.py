@@ -1,0 +1,76 @@
+"""The conversation itself as an agent: ``--agent NAME`` or the setting ``agent`` (subagents contract, 1.4)."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kernel import KernelError, UsageError
+from kernel_subagents.filters import choose
+from kernel_subagents.models import choose_model
+from kernel_subagents.prepare import SOURCES, hook_entry, system_prompt
+
+if TYPE_CHECKING:
+    from kernel import Session
+    from kernel_subagents.agents import Agents
+
+FACT = "agent-setting"
+
+
+async def apply(session: Session, agents: Agents) -> None:
+    """Run the session as the agent that is wanted, if one is.
+
+    :raises UsageError: ``--agent`` names one that is not there.
+    """
+    asked = session.options.extra.get("agent")
+    restored = getattr(session.transcript.restored, "agent", None)
+    name = asked or restored or session.settings.get("agent")
+    if not isinstance(name, str) or not name.strip():
+        return
+    definition = agents.catalogue.get(name.strip())
+    if definition is None:
+        there = ", ".join(agents.catalogue.by_name) or "none"
+        if asked:
+            raise UsageError(f"there is no agent {name!r}", context="--agent", hint=f"the agents are: {there}")
+        session.notice(f"the agent {name!r} is not there any more; the session goes on without it")
+        return
+    agents.main = definition
+    session.agent_type = definition.name
+    session.transcript.set(FACT, definition.name)
+    _filter(session, agents)
+    if session.options.system_prompt is None and definition.prompt:
+        session.options = msgspec.structs.replace(session.options, system_prompt=system_prompt(session, definition, None))
+    fixed = session.options.model or os.environ.get("ANTHROPIC_MODEL") or session.transcript.restored.model
+    if definition.model and not fixed:
+        chosen = choose_model(session, None, definition.model)
+        if chosen is not None:
+            try:
+                session.switch(definition.model)
+            except KernelError as error:
+                session.notice(f"agent {definition.name}, model: {error}")
+    if definition.effort and session.model_info.effort and not session.options.effort:
+        session.effort = definition.effort
+    entry = hook_entry(session, definition)
+    if entry is not None:
+        session.plugin_state.setdefault(SOURCES, []).append(entry)
+    if definition.initial_prompt and session.transcript.source == "startup":
+        session.initial_message = definition.initial_prompt
+
+
+def _filter(session: Session, agents: Agents) -> None:
+    """Its own list of tools is for the conversation alone; agents that it starts choose among all."""
+    definition = agents.main
+    assert definition is not None
+    if definition.tools is None and not definition.disallowed:
+        return
+    box = session.toolbox
+    agents.pool = [*box.offered, *box.deferred.values()]
+    removed = choose(msgspec.structs.replace(definition, tools=None), agents.pool, background=False, nests=True, plan=True)
+    wanted = choose(definition, agents.pool, background=False, nests=True, plan=True)
+    # What no subagent may have is not barred here: the conversation is with a person.
+    barred = {t.name for t in agents.pool if not removed.admits(t) and t.name not in definition.disallowed}
+    own = {t.name for t in agents.pool if wanted.admits(t)} | barred.intersection(definition.tools or barred)
+    box.admits = lambda tool: tool.name in own or (tool.name.startswith("mcp__") and wanted.admits(tool))
+    box.withdraw([t.name for t in agents.pool if t.name not in own])

@@ -1,0 +1,51 @@
+"""What the parent reads of an agent: its last text, checked for what pretends to be somebody else's (subagents contract, 10)."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kernel import Session
+
+_ELEMENT = re.compile(r"<(?=/?\s*(?:system-reminder|task-notification|system|command-name|command-message|local-command)\b)",
+                      re.IGNORECASE)
+_SPEAKER = re.compile(r"^(?=[ \t]*(?:Human|Assistant)[ \t]*:)", re.MULTILINE)
+_RIGHTS = re.compile(r"permissions?\.(?:allow|deny|ask|defaultMode)|bypassPermissions|dangerously-skip-permissions|"
+                     r"settings(?:\.local)?\.json|disableAllHooks|allowedTools", re.IGNORECASE)
+EMPTY = "(The agent ended without a text.)"
+
+
+def scanned(text: str) -> str:
+    """The text with a backslash in what imitates the host's markup, and a first line that says so. Nothing is removed."""
+    found = []
+    text, elements = _ELEMENT.subn(r"<\\", text)
+    if elements:
+        found.append("host element")
+    text, speakers = _SPEAKER.subn(r"\\", text)
+    if speakers:
+        found.append("turn marker")
+    if _RIGHTS.search(text):
+        found.append("permission settings")
+    if not found:
+        return text
+    return f"[harness: subagent output matched instruction-shaped pattern(s): {', '.join(found)}]\n{text}"
+
+
+def limit() -> int:
+    """Characters of a report: ``TASK_MAX_OUTPUT_LENGTH``, 32,000 by default, at most 160,000."""
+    given = os.environ.get("TASK_MAX_OUTPUT_LENGTH", "")
+    return min(int(given), 160_000) if given.isdecimal() and int(given) else 32_000
+
+
+def shown(session: Session, agent_id: str, text: str) -> str:
+    """The report as the parent's model reads it; a long one is cut and kept in a file."""
+    text = text.strip()
+    if not text:
+        return EMPTY
+    most = limit()
+    if len(text) > most:
+        _, where = session.root.kept(f"agent-{agent_id}-report", text)
+        text = f"{text[:most]}\n... (cut: {len(text)} characters in all; the whole report {where})"
+    return scanned(text)
