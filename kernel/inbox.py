@@ -75,6 +75,18 @@ class Inbox:
                                      timestamp=session.clock.timestamp()))
         return [reminder(letter.text) for letter in letters]
 
+    async def arrival(self) -> None:
+        """Until there is a letter."""
+        import anyio
+
+        came = anyio.Event()
+        stop = self.listen(lambda: came.set() if self._letters else None)
+        try:
+            if not self._letters:
+                await came.wait()
+        finally:
+            stop()
+
     async def wait(self, seconds: float | None) -> bool:
         """Until there is a letter or nothing is awaited; false where it took longer than so many seconds."""
         import anyio

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -16,6 +17,8 @@ from kernel_headless.writers import Writer
 
 TERMINATED = 143
 INTERRUPTED = 130
+WAIT_S = 600.0
+"""Seconds that agents in the background have behind the last prompt; ``CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS``, 0 for no limit."""
 BLANK_PROMPT = "The prompt was blank, so the model was not asked."
 
 
@@ -38,6 +41,7 @@ class Run:
         self.options = harness.options
         self.writer = writer
         self.code = 0
+        self._turns = anyio.Lock()
         self._terminated = False
 
     async def to_end(self) -> int:
@@ -74,15 +78,45 @@ class Run:
         elif not streaming and prompt is None and not session.deferred:
             raise UsageError(NO_PROMPT)
         if streaming:
-            async for content, more in self._user_messages(session):
-                await self._turn(session, content, more)
+            async with anyio.create_task_group() as beside:
+                beside.start_soon(self._between_turns, session)
+                async for content, more in self._user_messages(session):
+                    async with self._turns:
+                        await self._turn(session, content, more)
+                beside.cancel_scope.cancel()
         elif prompt is not None or session.deferred:
             self._judge(await session.submit(prompt))
+        await self._settle(session)
         await session.close()
         self.writer.finish()
 
     def _judge(self, result: ResultMessage) -> None:
         self.code = 1 if result.is_error else 0
+
+    # -- what happened beside the conversation ---------------------------------------------------------------------------
+    async def _between_turns(self, session: Session) -> None:
+        """A run for what the model must know, where it comes while none is on."""
+        while True:
+            await session.inbox.arrival()
+            async with self._turns:
+                await self._deliver(session)
+
+    async def _deliver(self, session: Session) -> None:
+        if len(session.inbox):
+            self._judge(await session.submit(None, origin=session.inbox.origin))
+
+    async def _settle(self, session: Session) -> None:
+        """Wait for agents in the background; each report starts a run (section 9)."""
+        given = os.environ.get("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", "")
+        most = int(given) / 1000 if given.isdecimal() else WAIT_S
+        began = session.clock.monotonic()
+        while len(session.inbox) or session.inbox.awaited:
+            await self._deliver(session)
+            left = most - (session.clock.monotonic() - began) if most else None
+            if left is not None and left <= 0:
+                break
+            if not await session.inbox.wait(left):
+                break
 
     # -- stream input ---------------------------------------------------------------------------------------------------
     async def _user_messages(self, session: Session) -> AsyncIterator[tuple[str | list[Block], dict[str, Any]]]:
