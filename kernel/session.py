@@ -104,7 +104,7 @@ class Session(Voice):
         self.spending: Spending = Spending(parent.spending if parent else None)
         self.title: str | None = transcript.restored.title or self.options.name
         self.initial_message: str | None = None
-        """A first prompt that a SessionStart hook gave; front ends of print mode submit it before their own."""
+        """A first prompt that a SessionStart hook or an extension gave; front ends of print mode submit it before their own."""
         self.deferred = False
         """A call that a hook put off is still open; the next run takes it up first (hooks contract, 13.3)."""
         self._emit = emit
@@ -154,7 +154,7 @@ class Session(Voice):
         merged = await self._hear(self.make(e.SessionStart, source=self.transcript.source, model=self.model_info.id,
                                             session_title=self.title))
         self.set_title(merged.last.get("session_title"))
-        self.initial_message = merged.last.get("initial_user_message")
+        self.initial_message = merged.last.get("initial_user_message") or self.initial_message
         if merged.last.get("reload_skills"):
             await each(self, "reload")
         self.system = await system_blocks(self, parts)
@@ -245,7 +245,8 @@ class Session(Voice):
                     for p in self.plugins if p.state == "broken"), *self.plugin_errors]
         facts = {
             "apiKeySource": "ANTHROPIC_API_KEY" if os.environ.get("ANTHROPIC_API_KEY") else "none",
-            "claude_code_version": CONTRACT, "cwd": self.state.cwd, "tools": [t.name for t in self.toolbox.offered],
+            "claude_code_version": CONTRACT, "cwd": self.state.cwd,
+            "tools": [name for tool in self.toolbox.offered for name in (tool.name, *tool.listed_as)],
             "mcp_servers": [], "model": self.model_info.id, "permissionMode": self.state.permission_mode,
             "slash_commands": [name for name, command in self.commands.items() if not getattr(command, "hidden", False)],
             "output_style": self.settings.get("outputStyle") or "default", "skills": [], "agents": [],

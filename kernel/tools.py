@@ -129,6 +129,7 @@ class Tool:
                            decided by the policy from paths or a shell command, ``user`` always needs a person.
     ``max_result_chars``   above it the result is spilled to a file and replaced by a preview.
     ``polling``            exempt from the repeat guard.
+    ``listed_as``          names under which the ``init`` message lists it as well, for clients that know an older one.
     ``internal``           the harness's own means to hear the model: no hook, no rule and no question stands before it.
     """
 
@@ -142,6 +143,7 @@ class Tool:
     permission: ClassVar[Literal["free", "ask", "path", "command", "user"]] = "ask"
     max_result_chars: ClassVar[int] = 50_000
     polling: ClassVar[bool] = False
+    listed_as: ClassVar[Sequence[str]] = ()
     internal: ClassVar[bool] = False
 
     def prompt(self) -> str:
