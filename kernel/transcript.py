@@ -38,6 +38,8 @@ class Restored(Struct, kw_only=True):
     model: str | None = None
     permission_mode: str | None = None
     title: str | None = None
+    agent: str | None = None
+    """The agent that the conversation ran as (the fact ``agent-setting``)."""
     deferred: str | None = None
     """Id of the tool call that a hook put off and that is still open (the fact ``deferred-tool``)."""
 

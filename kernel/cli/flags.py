@@ -69,6 +69,8 @@ FLAGS = (
     Flag("--strict-mcp-config", "switch", "extra.strict_mcp_config", "only the servers of --mcp-config", "mcp"),
     Flag("--agents", "value", "extra.agents", "subagents as JSON", "subagents"),
     Flag("--agent", "value", "extra.agent", "run as that agent", "subagents"),
+    Flag("--append-subagent-system-prompt", "value", "extra.append_subagent_system_prompt", "add to every subagent's prompt",
+         "subagents"),
     Flag("--forward-subagent-text", "switch", "extra.forward_subagent_text", "also show what subagents say", "subagents"),
     Flag("--session-mirror", "switch", "extra.session_mirror", "mirror the transcript to the host", "control"),
     Flag("--disable-slash-commands", "switch", "extra.disable_slash_commands", "no skills and commands"),

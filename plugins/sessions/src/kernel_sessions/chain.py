@@ -195,7 +195,7 @@ def restore(journal: Journal, chain: Chain) -> Restored:
     models = [m for e in chain.messages() if e["type"] == "assistant" and (m := e["message"].get("model")) != SYNTHETIC]
     return Restored(messages=messages, model=next((m for m in reversed(models) if isinstance(m, str) and m), None),
                     permission_mode=journal.fact("permission-mode"), title=journal.fact("custom-title", "ai-title"),
-                    deferred=journal.fact("deferred-tool"))
+                    agent=journal.fact("agent-setting"), deferred=journal.fact("deferred-tool"))
 
 
 def calls(entry: dict[str, Any]) -> list[str]:

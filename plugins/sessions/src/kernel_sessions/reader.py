@@ -18,7 +18,8 @@ WINDOW = 64 * 1024
 """Bytes at the beginning and at the end of a file that a light reader looks at."""
 
 FACTS = {"permission-mode": "permissionMode", "custom-title": "customTitle", "ai-title": "aiTitle", "tag": "tag",
-         "last-prompt": "lastPrompt", "summary": "summary", "deferred-tool": "deferredTool"}
+         "last-prompt": "lastPrompt", "summary": "summary", "deferred-tool": "deferredTool",
+         "agent-setting": "agentSetting"}
 """Metadata entries that say one thing about the session: type -> field. The last one in the file counts."""
 
 MAX_NAMED = 5

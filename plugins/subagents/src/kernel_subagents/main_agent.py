@@ -25,7 +25,7 @@ async def apply(session: Session, agents: Agents) -> None:
     :raises UsageError: ``--agent`` names one that is not there.
     """
     asked = session.options.extra.get("agent")
-    restored = getattr(session.transcript.restored, "agent", None)
+    restored = session.transcript.restored.agent
     name = asked or restored or session.settings.get("agent")
     if not isinstance(name, str) or not name.strip():
         return

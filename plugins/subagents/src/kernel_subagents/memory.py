@@ -31,8 +31,8 @@ class Memory(Struct):
         kept = beginning(index)
         return (f"# Your memory\nYou have a folder that outlives this task: {self.path}\nKeep there what will help you next "
                 "time: what you learned about this project, what worked and what did not. MEMORY.md in it is an index of short "
-                f"lines, each with the file that holds more; only its first {LINES} lines are shown to you, so keep it short. Read the "
-                "files you need, correct what turned out wrong, and write down what is new before you end.\n\n"
+                f"lines, each with the file that holds more; only its first {LINES} lines are shown to you, so keep it short. "
+                "Read the files you need, correct what turned out wrong, and write down what is new before you end.\n\n"
                 + (f"MEMORY.md says:\n{kept}" if kept else "MEMORY.md is empty so far."))
 
 
