@@ -31,6 +31,8 @@ def _task_id_repaired(input: dict[str, Any]) -> dict[str, Any]:
 
 def _find(session: Session, task_id: str) -> BackgroundTask:
     task = table(session).get(task_id)
+    if task is None:  # agents have names beside their ids
+        task = next((t for t in table(session).values() if getattr(t, "name", None) == task_id and t.status == "running"), None)
     if task is None:
         running = [f"{t.id} ({t.description})" for t in table(session).values() if t.status == "running"]
         there = f"Running tasks: {'; '.join(running)}." if running else "No task is running."
