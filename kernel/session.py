@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kernel.clock import Clock
     from kernel.extension import SlashCommand
     from kernel.harness import Harness
+    from kernel.reload import Reloaded
     from kernel.sandbox import Sandbox
     from kernel.settings import Settings
 
@@ -178,6 +179,12 @@ class Session(Voice):
         from kernel.loop import run
 
         return await run(self, prompt, uuid=uuid, origin=origin)
+
+    async def reload(self) -> Reloaded:
+        """Take up plugins that were installed, updated or removed since; to be called where no batch runs (``reload.py``)."""
+        from kernel.reload import reload
+
+        return await reload(self)
 
     def blank_result(self, text: str) -> ResultMessage:
         """The result of a prompt that was blank: nothing was asked (headless contract, 3.2)."""
