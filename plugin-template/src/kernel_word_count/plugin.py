@@ -7,6 +7,6 @@ from kernel import Registry, Tool, hookimpl
 
 @hookimpl
 def register_tools(register: Registry[Tool]) -> None:
-    from kernel_word_count.tool import WordCount
+    from kernel_word_count.tool import WordCountTool
 
-    register(WordCount())
+    register(WordCountTool())

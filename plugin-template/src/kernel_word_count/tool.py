@@ -8,7 +8,7 @@ from typing import Any
 from kernel import Tool, ToolContext, ToolError, ToolResult
 
 
-class WordCount(Tool):
+class WordCountTool(Tool):
     """Counts the words of a text file. The policy treats it like a read: ``permission`` and ``rule_name`` say so."""
 
     name = "WordCount"

@@ -66,7 +66,7 @@ def test_an_accepted_name_does_everywhere(name: str) -> None:
     project = tomllib.loads(files["pyproject.toml"].decode())["project"]
     assert project["name"] == f"kernel-{name}" and project["entry-points"]["kernel.plugins"] == {name: f"{package}.plugin"}
     (tool,) = json.loads(files[".claude-plugin/plugin.json"])["metadata"]["kernel"]["provides"]["tools"]
-    assert tool.isidentifier() and not keyword.iskeyword(tool)
+    assert tool.isidentifier()
     assert all(ast.parse(text) for path, text in files.items() if path.endswith(".py") and text.strip())
 
 
@@ -253,11 +253,14 @@ def as_installed(folder: Path, name: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{folder / 'src'}:{site}"}
 
 
-@ALL_KINDS
-def test_the_tests_of_a_new_plugin_pass_and_fire_every_event_it_answers(kind: str, tmp_path: Path) -> None:
-    made: Any = make("my-thing", kind, tmp_path, "Ada")
+@pytest.mark.parametrize(("kind", "name"), [
+    *((kind, "my-thing") for kind in KINDS), ("tool", "tool"), ("tool", "path"), ("tool", "false"), ("policy", "policy"),
+    ("provider", "model"), ("compactor", "compactor"), ("hooks", "secrets")])
+def test_the_tests_of_a_new_plugin_pass_and_fire_every_event_it_answers(kind: str, name: str, tmp_path: Path) -> None:
+    """Also where the plugin is named like something that its code uses."""
+    made: Any = make(name, kind, tmp_path, "Ada")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--event-coverage", "--event-coverage-fail"]
-    done = subprocess.run(command, cwd=made.path, env=as_installed(made.path, "my-thing"), capture_output=True, text=True,
+    done = subprocess.run(command, cwd=made.path, env=as_installed(made.path, name), capture_output=True, text=True,
                           timeout=120, check=False)
     assert done.returncode == 0 and " failed" not in done.stdout, done.stdout + done.stderr
-    assert "event coverage of my-thing: " in done.stdout and "never fired" not in done.stdout
+    assert f"event coverage of {name}: " in done.stdout and "never fired" not in done.stdout

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kernel_sample_plugin.compactor import CLEARED, KEPT, SamplePlugin
+from kernel_sample_plugin.compactor import CLEARED, KEPT, SamplePluginCompactor
 
 from kernel import ModelError, Tool, ToolContext, ToolResult
 from kernel.testing import Kit, Turn, assert_end, assert_request, call, module, text
@@ -30,7 +30,7 @@ def turns() -> list[Any]:
 
 
 def kit_for(kernel_kit: Callable[..., Kit], *script: Any, limit: int) -> Kit:
-    given = module(register_compactors=lambda register: register(SamplePlugin(limit)))
+    given = module(register_compactors=lambda register: register(SamplePluginCompactor(limit)))
     return kernel_kit(*script, tools=[Fetch()], hooks={"sample-plugin": given}, settings=CHOSEN)
 
 

@@ -13,7 +13,7 @@ BYTES_PER_TOKEN = 3
 FULL = 0.8
 
 
-class SamplePlugin:
+class SamplePluginCompactor:
     """Registered under ``name``; the setting ``kernel.compactor`` chooses it.
 
     :param limit: bytes of history at which old results are cleared; four fifths of the model's window by default.

@@ -7,6 +7,6 @@ from kernel import Compactor, Registry, hookimpl
 
 @hookimpl
 def register_compactors(register: Registry[Compactor]) -> None:
-    from kernel_sample_plugin.compactor import SamplePlugin
+    from kernel_sample_plugin.compactor import SamplePluginCompactor
 
-    register(SamplePlugin())
+    register(SamplePluginCompactor())

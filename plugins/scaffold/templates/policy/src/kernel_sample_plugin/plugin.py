@@ -7,6 +7,6 @@ from kernel import PolicyFactory, Registry, hookimpl
 
 @hookimpl
 def register_policies(register: Registry[PolicyFactory]) -> None:
-    from kernel_sample_plugin.policy import SamplePlugin
+    from kernel_sample_plugin.policy import SamplePluginFactory
 
-    register(SamplePlugin())
+    register(SamplePluginFactory())

@@ -37,7 +37,7 @@ class LookOnly:
         return ["the policy sample-plugin has no rules that could be changed"] if changes else []
 
 
-class SamplePlugin:
+class SamplePluginFactory:
     """Registered under ``name``; the setting ``kernel.policy`` chooses it."""
 
     name = "sample-plugin"

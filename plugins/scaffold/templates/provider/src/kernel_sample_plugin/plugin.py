@@ -7,6 +7,6 @@ from kernel import ModelProvider, Registry, hookimpl
 
 @hookimpl
 def register_models(register: Registry[ModelProvider]) -> None:
-    from kernel_sample_plugin.provider import SamplePlugin
+    from kernel_sample_plugin.provider import SamplePluginProvider
 
-    register(SamplePlugin())
+    register(SamplePluginProvider())

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from kernel import ModelError, ModelInfo, ModelRequest, StreamEvent, text_of
 
 
-class SamplePlugin:
+class SamplePluginProvider:
     """Speaks the stream of the Messages API, whatever the server behind it speaks.
 
     It never retries and never repairs: it raises ``ModelError`` before the first event and ``StreamError`` after it, and

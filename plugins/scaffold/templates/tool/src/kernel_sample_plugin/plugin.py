@@ -7,6 +7,6 @@ from kernel import Registry, Tool, hookimpl
 
 @hookimpl
 def register_tools(register: Registry[Tool]) -> None:
-    from kernel_sample_plugin.tool import SamplePlugin
+    from kernel_sample_plugin.tool import SamplePluginTool
 
-    register(SamplePlugin())
+    register(SamplePluginTool())
