@@ -51,6 +51,7 @@ _HOMES = {
     "toolbox": "Toolbox",
     "tools": "ReadState State Tool ToolContext ToolResult ToolRunner",
     "transcript": "Entry Restored Transcript TranscriptStore",
+    "websearch": "SearchBackend SearchHit",
 }
 """Module -> its public names. Type checkers read ``__init__.pyi``, which ``python docs/generate.py`` writes from this table."""
 

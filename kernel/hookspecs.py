@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kernel.session import Session
     from kernel.tools import Tool
     from kernel.transcript import TranscriptStore
+    from kernel.websearch import SearchBackend
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -66,6 +67,11 @@ def register_policies(register: Registry[PolicyFactory]) -> None:
 @hookspec
 def register_sandboxes(register: Registry[SandboxFactory]) -> None:
     """Offer confinement of processes, used where ``sandbox.enabled``. The setting ``kernel.sandbox`` chooses."""
+
+
+@hookspec
+def register_search_backends(register: Registry[SearchBackend]) -> None:
+    """Offer ways to search the web for ``WebSearch``. The setting ``kernel.search`` chooses, also beside a provider's own."""
 
 
 @hookspec

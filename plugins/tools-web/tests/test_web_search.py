@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kernel_tools_web import plugin
 
-from kernel import ModelError, Session, SessionStart
+from kernel import ModelError, SearchHit, Session, SessionStart
 from kernel.testing import FakeClock, Kit, Run, ScriptedModel, Turn, call, module, text
 
 pytestmark = pytest.mark.anyio
@@ -143,53 +142,58 @@ async def test_beyond_the_limit_nothing_is_searched_and_the_result_says_so(tmp_p
 # -- who searches ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("provider", "setting", "offered"), [
     ("anthropic", None, True), ("anthropic", "provider", True), ("anthropic", False, False), ("anthropic", "", False),
-    ("anthropic", 5, True),
-    ("other", None, False), ("other", "mine", True), ("anthropic", "mine", True),
+    ("anthropic", 5, True), ("anthropic", {}, True),
+    ("other", None, False), ("other", "provider", False), ("other", {}, False), ("other", "mine", True),
+    ("anthropic", "mine", True), ("other", {"url": "http://x.test"}, True), ("other", {"name": "mine"}, True),
 ])
 async def test_where_it_is_offered(tmp_path: Path, provider: str, setting: Any, offered: bool) -> None:
     model = ScriptedModel()
     model.name = provider
     it = Kit(tmp_path, hooks={"tools-web": plugin}, model=model, settings={"kernel": {
-        "provider": provider, "web": {} if setting is None else {"search": setting}}})
+        "provider": provider, **({} if setting is None else {"search": setting})}})
     session = it.open()
     await session.start()
     assert ("WebSearch" in session.toolbox.by_name) is offered and "WebFetch" in session.toolbox.by_name
 
 
-def backend(search: Callable[..., Any]) -> Any:
-    """A plugin that brings a search backend."""
-    def session_start(event: SessionStart, session: Session) -> None:
-        session.plugin_state.setdefault("web.search", {})["mine"] = search
+class Mine:
+    name = "mine"
 
-    return module(session_start=session_start)
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.seen: list[Any] = []
+
+    async def search(self, session: Session, query: str, *, allowed_domains: list[str], blocked_domains: list[str],
+                     limit: int) -> list[SearchHit]:
+        self.seen.append((query, allowed_domains, blocked_domains, limit))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return list(self.answer)
 
 
-async def test_another_plugin_searches(tmp_path: Path) -> None:
-    seen: list[Any] = []
+def searching(cwd: Path, setting: Any, *turns: Any, backend: Mine | None = None) -> Kit:
+    hooks = {"mine": module(register_search_backends=lambda register: register(backend))} if backend else {}
+    return Kit(cwd, turns, hooks={"tools-web": plugin, **hooks}, settings={"kernel": {"search": setting}})
 
-    async def search(session: Session, query: str, allowed: list[str], blocked: list[str]) -> list[Any]:
-        seen.append((query, allowed, blocked))
-        return [{"title": "A", "url": "https://a.test/"}, {"url": "https://b.test/"}, {"title": "no url"}, 5, "a summary"]
 
-    run = await kit(tmp_path, call("WebSearch", query="qq", blocked_domains=["x.test"]), text("done"), web={"search": "mine"},
-                    hooks={"mine": backend(search)}).run("go")
-    assert seen == [("qq", [], ["x.test"])] and len(run.requests) == 2
+async def test_a_backend_of_another_plugin_searches(tmp_path: Path) -> None:
+    mine = Mine([SearchHit("A", "https://a.test/"), SearchHit("", "https://b.test/")])
+    run = await searching(tmp_path, "mine", call("WebSearch", query="qq", blocked_domains=["x.test"]), text("done"),
+                          backend=mine).run("go")
+    assert mine.seen == [("qq", [], ["x.test"], 20)] and len(run.requests) == 2
     assert results(run)[0]["results"] == [{"tool_use_id": "search_1", "content": [
-        {"title": "A", "url": "https://a.test/"}, {"title": "https://b.test/", "url": "https://b.test/"}]}, "a summary"]
+        {"title": "A", "url": "https://a.test/"}, {"title": "https://b.test/", "url": "https://b.test/"}]}]
 
 
-async def test_a_backend_that_is_not_there_is_named(tmp_path: Path) -> None:
-    run = await kit(tmp_path, call("WebSearch", query="qq"), text("done"), web={"search": "mine"}).run("go")
+async def test_a_backend_that_is_not_there_is_named_with_the_setting(tmp_path: Path) -> None:
+    run = await searching(tmp_path, "mine", call("WebSearch", query="qq"), text("done")).run("go")
     result = run.result_of("call_1")
-    assert result["is_error"] and "'mine'" in result["content"] and "provider" in result["content"]
+    assert result["is_error"] and "'mine'" in result["content"] and "kernel.search" in result["content"]
 
 
 async def test_a_backend_that_breaks_is_an_error_of_the_call(tmp_path: Path) -> None:
-    async def search(*args: Any) -> list[Any]:
-        raise RuntimeError("no network")
-
-    run = await kit(tmp_path, call("WebSearch", query="qq"), text("done"), web={"search": "mine"},
-                    hooks={"mine": backend(search)}).run("go")
+    run = await searching(tmp_path, "mine", call("WebSearch", query="qq"), text("done"),
+                          backend=Mine(RuntimeError("no network"))).run("go")
     assert run.result_of("call_1")["is_error"] and run.result.result == "done"
 
 

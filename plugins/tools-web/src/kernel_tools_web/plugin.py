@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kernel import hookimpl
 
 if TYPE_CHECKING:
-    from kernel import Registry, Session, SessionStart, Tool
+    from kernel import Registry, SearchBackend, Session, SessionStart, Tool
 
 
 @hookimpl
@@ -17,6 +17,13 @@ def register_tools(register: Registry[Tool]) -> None:
 
     register(WebFetch())
     register(WebSearch())
+
+
+@hookimpl
+def register_search_backends(register: Registry[SearchBackend]) -> None:
+    from kernel_tools_web.searxng import SearXNG
+
+    register(SearXNG())
 
 
 @hookimpl

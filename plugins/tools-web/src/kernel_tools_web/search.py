@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec import Struct, field
 
-from kernel import History, Response, Session, ToolError, text_block
+from kernel import History, Response, SearchBackend, Session, ToolError, text_block
 from kernel_tools_web import side
 
 BUILT_IN = "provider"
-BACKENDS = "web.search"
-"""``session.root.plugin_state[BACKENDS]`` maps names to backends; other plugins add theirs when a session starts."""
+SERVED_BY = frozenset(("anthropic",))
+"""Providers with a search tool on their own server."""
+HITS = 20
 MAX_USES = 8
 MAX_PAUSES = 4
 ANSWER_TOKENS = 4_096
 TEXT_CHARS = 2_000
 
 SYSTEM = [text_block("You search the web with the tool web_search and say in a few sentences what was found.")]
-
-Backend = Callable[[Session, str, list[str], list[str]], Awaitable[list[Any]]]
-"""(session, query, allowed domains, blocked domains) -> results: ``{"title", "url"}`` objects, or texts."""
-
 
 class Found(Struct):
     """``results`` in the documented shape; ``count``: how many searches were made."""
@@ -32,29 +28,35 @@ class Found(Struct):
 
 
 def backend_name(session: Session) -> str:
-    """The setting ``kernel.web.search``: ``provider`` (the default), a backend's name, or ``false``."""
-    given = session.settings.get("kernel.web.search", BUILT_IN)
-    return given if isinstance(given, str) else "" if given is False else BUILT_IN
+    """The setting ``kernel.search``: ``provider``, the name of a backend, an object with ``name`` and what the backend needs, or
+    ``false``. Without it the provider's own search is used where it has one. "" where nobody searches.
+
+    An untrusted project does not choose who learns what is searched for.
+    """
+    given = session.settings.own("kernel.search")
+    if isinstance(given, dict):
+        given = given.get("name") or ("searxng" if given.get("url") else None)
+    if isinstance(given, str):
+        return given
+    return BUILT_IN if given is not False and session.provider.name in SERVED_BY else ""
 
 
 async def search(session: Session, query: str, allowed: list[str], blocked: list[str]) -> Found:
-    """:raises ToolError: ``rate_limited``, ``search_failed``, ``model_failed``."""
+    """:raises ToolError: ``rate_limited``, ``search_failed``, ``model_failed``, ``timeout``."""
     name = backend_name(session)
     if name == BUILT_IN:
+        if session.provider.name not in SERVED_BY:
+            raise ToolError("search_failed", f"Nothing was searched: the provider {session.provider.name!r} has no search of "
+                            "its own. Set kernel.search to the name of a search backend, or to false.")
         return await _by_provider(session, query, allowed, blocked)
-    backends = session.root.plugin_state.get(BACKENDS)
-    backend: Backend | None = backends.get(name) if isinstance(backends, dict) else None
+    backend: SearchBackend | None = session.harness.one("search_backends", name) if name else None
     if backend is None:
-        known = ", ".join([BUILT_IN, *(backends if isinstance(backends, dict) else ())])
-        raise ToolError("search_failed", f"The setting kernel.web.search names {name!r}, which is not there; known: {known}.")
-    return _collected(await backend(session, query, allowed, blocked))
-
-
-def _collected(given: list[Any]) -> Found:
-    """A backend's results; what does not fit is left out."""
-    content = [{"title": str(r.get("title") or r["url"]), "url": r["url"]}
-               for r in given if isinstance(r, dict) and isinstance(r.get("url"), str)]
-    return Found([{"tool_use_id": "search_1", "content": content}, *(r for r in given if isinstance(r, str))], 1)
+        raise ToolError("search_failed", f"Nothing was searched: the setting kernel.search names {name!r}, and no plugin "
+                        "provides a search backend of that name. Install one, or set kernel.search to 'searxng' with a url, to "
+                        f"'{BUILT_IN}', or to false.")
+    hits = await backend.search(session, query, allowed_domains=allowed, blocked_domains=blocked, limit=HITS)
+    content = [{"title": str(hit.title or hit.url), "url": hit.url} for hit in hits[:HITS] if isinstance(hit.url, str)]
+    return Found([{"tool_use_id": "search_1", "content": content}], 1)
 
 
 # -- the provider's server tool -------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 from kernel import Session, Tool, ToolContext, ToolError, ToolResult
 from kernel_tools_web import manuals
-from kernel_tools_web.search import BUILT_IN, backend_name, search
+from kernel_tools_web.search import BUILT_IN, SERVED_BY, backend_name, search
 
 MAX_SEARCHES = 200
 _COUNT = "tools-web.searches"
@@ -58,7 +58,7 @@ class WebSearch(Tool):
 
     def is_enabled(self, session: Session) -> bool:
         name = backend_name(session)
-        return bool(name) and (name != BUILT_IN or session.provider.name == "anthropic")
+        return bool(name) and (name != BUILT_IN or session.provider.name in SERVED_BY)
 
     def is_read_only(self, input: dict[str, Any]) -> bool:
         return True
