@@ -88,11 +88,36 @@ def words(text: str) -> list[str]:
         return text.split()
 
 
+def parts(text: str) -> list[str]:
+    """A line cut at the operators that stand outside quotes; parentheses of groups are dropped."""
+    out, word, quote, at = [], "", "", 0
+    while at < len(text):
+        char = text[at]
+        if char == "\\" and quote != "'":
+            word += text[at:at + 2]
+            at += 2
+            continue
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char in ";|\n()" or (char == "&" and text[at - 1:at] not in (">", "<") and text[at + 1:at + 2] != ">"):
+            out.append(word)
+            word, at = "", at + 1
+            continue
+        word += char
+        at += 1
+    return [p for p in (w.strip() for w in [*out, word]) if p]
+
+
+_KEYWORDS = frozenset(("if", "then", "else", "elif", "while", "until", "do", "!", "{", "}", "time", "xargs", "command"))
+
+
 def commands(text: str) -> Iterator[list[str]]:
-    """The simple commands of a line, each as words, without leading assignments."""
-    for part in re.split(r"\|\||&&|[;|\n]|(?<![<>&])&(?![>&])", text):
-        found = words(part)
-        while found and re.match(r"^[A-Za-z_]\w*=", found[0]):
+    """The simple commands of a line, each as words, without assignments, keywords and redirections."""
+    for part in parts(text):
+        found = [w for w in words(part) if not re.match(r"^\d*[<>]", w) and w not in ("/dev/null", "fi", "done")]
+        while found and (re.match(r"^[A-Za-z_]\w*=", found[0]) or found[0] in _KEYWORDS or (found[0].startswith("-") and len(found) > 1)):
             found = found[1:]
         if found:
             yield found
@@ -100,7 +125,8 @@ def commands(text: str) -> Iterator[list[str]]:
 
 def read_only(text: str) -> bool:
     """Whether every part of a line only reads, so that it needs no grant."""
-    if re.search(r"(?<![\d&])>(?!\s*/dev/null|&)", text) or "$(" in text or "`" in text:
+    bare = re.sub(r"'[^']*'|\"[^\"]*\"", "", text)
+    if re.search(r"(?<![\d&])>(?!\s*/dev/null|&)", bare) or "$(" in re.sub(r"'[^']*'", "", text) or "`" in bare:
         return False
     for found in commands(text):
         line = " ".join(found)

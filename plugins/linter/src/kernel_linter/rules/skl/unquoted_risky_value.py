@@ -41,7 +41,8 @@ def check(text: TextFile) -> Iterator[Diagnostic]:
                 fix=text.set_field(key, quote(raw), "quote it") if "\n" not in raw else None,
             )
         elif (
-            isinstance(value, str)
+            key in ("description", "when_to_use", "argument-hint")
+            and isinstance(value, str)
             and at.style == ""
             and (lost := re.match(r"[^\n]*?(\s#[^\n]*)", text.text[at.value[0] :]))
             and lost.end() > at.value[1] - at.value[0]
