@@ -14,3 +14,10 @@ def register_commands(register: Any) -> None:
 
     cli.register(register)
     harness_commands.register(register)
+
+
+@hookimpl
+def register_extensions(register: Any) -> None:
+    from kernel_manager.live import Reloading
+
+    register(Reloading())
