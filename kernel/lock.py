@@ -159,6 +159,8 @@ def _wrong(data: dict[str, Any]) -> str | None:
     for key, kind in _FIELDS.items():
         if not isinstance(data.get(key), kind):
             return f"{key}: must be {kind.__name__}"
+    if not all(isinstance(name, str) for name in (*data["order"], *data["block"])):
+        return "order, block: must be lists of plugin names"
     for name, item in (*data["distributions"].items(), *data["plugins"].items()):
         for file, digest in item.get("files", {}).items():
             if not isinstance(digest, str) or file.startswith("/") or "\\" in file or ".." in file.split("/"):

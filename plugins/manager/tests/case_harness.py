@@ -179,6 +179,14 @@ def first_party(project: Path, folder: Path) -> Path:
         data["name"], data["version"], data["dependencies"], f"{project.name} = {package}.plugin"))
 
 
+def kernel_wheel(folder: Path) -> Path:
+    """The kernel of this checkout."""
+    data = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
+    files = {p.relative_to(REPO).as_posix(): p.read_bytes() for p in sorted((REPO / "kernel").rglob("*"))
+             if p.is_file() and "__pycache__" not in p.parts}
+    return write_wheel(folder, "kernel_harness", data["version"], files, info(data["name"], data["version"], data["dependencies"]))
+
+
 # -- kernel as a process ---------------------------------------------------------------------------------------------------
 class World:
     """A folder with a harness, a folder of wheels, and a home. ``kernel`` runs in it."""
