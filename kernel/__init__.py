@@ -50,6 +50,7 @@ _HOMES = {
     "spending": "Spending",
     "toolbox": "Toolbox",
     "tools": "ReadState State Tool ToolContext ToolResult ToolRunner",
+    "validator": "OutputProblem OutputValidator",
     "transcript": "Entry Restored Transcript TranscriptStore",
     "websearch": "SearchBackend SearchHit",
 }

@@ -40,6 +40,7 @@ from kernel.spending import Spending as Spending
 from kernel.toolbox import Toolbox as Toolbox
 from kernel.tools import ReadState as ReadState, State as State, Tool as Tool, ToolContext as ToolContext, ToolResult as ToolResult, ToolRunner as ToolRunner
 from kernel.transcript import Entry as Entry, Restored as Restored, Transcript as Transcript, TranscriptStore as TranscriptStore
+from kernel.validator import OutputProblem as OutputProblem, OutputValidator as OutputValidator
 from kernel.websearch import SearchBackend as SearchBackend, SearchHit as SearchHit
 
 CONTRACT: str

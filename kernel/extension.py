@@ -14,6 +14,7 @@ from kernel.messages import Block
 from kernel.outcome import Leave
 
 if TYPE_CHECKING:
+    from kernel.harness import Harness
     from kernel.session import Session
 
 
@@ -25,6 +26,12 @@ class Extension:
     """
 
     name: str
+
+    def check(self, harness: Harness) -> None:
+        """A session is about to be opened. Options that cannot work are refused here, before anything begins.
+
+        :raises UsageError: which option, what was expected.
+        """
 
     async def open(self, session: Session) -> None:
         """Before tools, instructions and the system prompt are fixed. The extensions of a session open side by side."""
@@ -50,6 +57,10 @@ class Extension:
 
         :raises Leave: the run ends otherwise.
         """
+        return None
+
+    async def at_end(self, session: Session, leave: Leave) -> Leave | None:
+        """The run is over. Another ending takes the place of the one that is given."""
         return None
 
     async def after_compaction(self, session: Session) -> list[Block]:

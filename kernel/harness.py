@@ -129,6 +129,10 @@ class Harness:
         return self._filled("extensions")
 
     @cached_property
+    def validators(self) -> Registry[Any]:
+        return self._filled("validators")
+
+    @cached_property
     def compactor(self) -> Compactor | None:
         """Who makes room in the window; ``None``: nobody."""
         found: Compactor | None = self.one("compactors", str(self.settings.own("kernel.compactor") or "summary"))
@@ -235,6 +239,8 @@ class Harness:
         """
         from kernel.session import Session
 
+        for extension in self.extensions:
+            extension.check(self)
         return Session(self, self._transcript(), emit or (lambda message: None))
 
     def _transcript(self) -> Transcript:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kernel.session import Session
     from kernel.tools import Tool
     from kernel.transcript import TranscriptStore
+    from kernel.validator import OutputValidator
     from kernel.websearch import SearchBackend
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -97,6 +98,11 @@ def register_extensions(register: Registry[Extension]) -> None:
 @hookspec
 def register_compactors(register: Registry[Compactor]) -> None:
     """Offer strategies that make room in the window. The setting ``kernel.compactor`` chooses; ``summary`` is the default."""
+
+
+@hookspec
+def register_validators(register: Registry[OutputValidator]) -> None:
+    """Offer checks of what a final answer means. Settings and callers choose by name."""
 
 
 @hookspec

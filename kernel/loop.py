@@ -43,6 +43,8 @@ async def run(session: Session, prompt: str | list[Block] | None, *, uuid: str |
     session.denials = []
     session.result_facts = {}
     leave = await ending(session, turn, _prompt(session, turn, prompt, uuid))
+    for other in await each(session, "at_end", leave):
+        leave = other or leave
     message = make_result(session, turn, leave, uuid, origin)
     session.emit(message)
     return message

@@ -24,7 +24,7 @@ from msgspec import Struct, field
 PLACE = Path(".claude-plugin") / "plugin.json"
 
 KINDS = ("tools", "models", "policies", "sandboxes", "search_backends", "stores", "front_ends", "prompt_parts", "extensions",
-         "compactors", "middleware", "commands")
+         "compactors", "validators", "middleware", "commands")
 """Kinds of things that a plugin provides by name; each has a hook ``register_<kind>``."""
 
 

@@ -1,0 +1,1 @@
+"""Answers that fit a JSON Schema, and checks of what they mean."""
