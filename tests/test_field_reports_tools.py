@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kernel.testing import Kit, Run, Turn, call, text
+from kernel.testing import Kit, Run, Turn, alive, call, text
 
 SHARED = Path(os.environ.get("KERNEL_SHARED") or Path(__file__).resolve().parents[2] / "shared")
 FILE = SHARED / "cases" / "field-reports.yaml"
@@ -300,13 +300,6 @@ async def test_a_lone_surrogate_reaches_no_request(tmp_path: Path) -> None:
 
 
 # -- processes -----------------------------------------------------------------------------------------------------------------
-def alive(pid: int) -> bool:
-    try:
-        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-
-
 def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():

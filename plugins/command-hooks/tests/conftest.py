@@ -233,11 +233,6 @@ def sandboxed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     """A world of its own; what the test sets in the environment is undone."""
     before = dict(os.environ)

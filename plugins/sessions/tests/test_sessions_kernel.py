@@ -31,11 +31,6 @@ def kit(home: Any, turns: list[Any], **options: Any) -> Kit:
     return Kit(home.cwd, turns, tools=[Note()], installed=["sessions"], persist=True, **options)
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.mark.anyio
 async def test_a_resumed_conversation_sends_what_was_said(home: Any) -> None:
     first = kit(home, [[text("I note."), call("Note", "c1", value="a"), call("Note", "c2", value="b")], text("done")])
