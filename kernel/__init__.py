@@ -31,6 +31,7 @@ _HOMES = {
     "harness": "Harness",
     "hookspecs": "hookimpl",
     "inbox": "Inbox",
+    "lint": "LintRule",
     "manifest": "Manifest",
     "merge": "Merged Text merge",
     "messages": "Block History normalise reminder text_block text_of",

@@ -20,6 +20,7 @@ from kernel.frontmatter import Frontmatter as Frontmatter, parse_frontmatter as 
 from kernel.harness import Harness as Harness
 from kernel.hookspecs import hookimpl as hookimpl
 from kernel.inbox import Inbox as Inbox
+from kernel.lint import LintRule as LintRule
 from kernel.manifest import Manifest as Manifest
 from kernel.merge import Merged as Merged, Text as Text, merge as merge
 from kernel.messages import Block as Block, History as History, normalise as normalise, reminder as reminder, text_block as text_block, text_of as text_of

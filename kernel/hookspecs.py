@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kernel.compactor import Compactor
     from kernel.extension import Extension
     from kernel.frontend import Command, FrontEnd
+    from kernel.lint import LintRule
     from kernel.middleware import Middleware
     from kernel.models import ModelProvider
     from kernel.policy import PolicyFactory
@@ -108,6 +109,11 @@ def register_validators(register: Registry[OutputValidator]) -> None:
 @hookspec
 def register_middleware(register: Registry[Middleware]) -> None:
     """Wrap model requests and tool runs. Folded once at the start of a session, by plugin name, first outermost."""
+
+
+@hookspec
+def register_lint_rules(register: Registry[LintRule]) -> None:
+    """Add rules to ``kernel plugins validate``. Called by the linter, in no session."""
 
 
 @hookspec
