@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 
 class LintRule(Protocol):
-    """Registered by ``register_lint_rules`` under ``name``, its code (``ACME001``). A linter plugin runs it; it reads, nothing else.
+    """Registered by ``register_lint_rules`` under ``name``, its code (``ACME001``). The linter runs it; it reads, nothing else.
 
     ``on`` names the kind of target that ``check`` takes (the README of the plugin ``linter`` lists them). A finding is what
     ``target.at("what is wrong", "key", 0)`` returns: the message and the way to the value. ``slug``, ``doc`` (its page) and
