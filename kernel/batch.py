@@ -12,6 +12,7 @@ import msgspec
 from kernel import events as e
 from kernel.calls import Batch, Call, guarded, hook_context, look_up, prepare
 from kernel.errors import ToolError
+from kernel.interrupt import by_signal
 from kernel.merge import NOTHING
 from kernel.messages import Block, reminder
 from kernel.models import Response
@@ -148,7 +149,9 @@ async def _execute(session: Session, batch: Batch, call: Call) -> None:
             raise TypeError(f"call() returned {type(result).__name__}, expected ToolResult")
     except ToolError as error:
         result = result_of(error)
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        if isinstance(error, KeyboardInterrupt) and by_signal(error):
+            raise
         session.debug(f"{call.name} crashed: {error!r}")
         result = error_result("fatal", f"{call.name} failed: {type(error).__name__}: {error}"[:ERROR_CHARS], status="fatal_error")
     took = round((session.clock.monotonic() - began) * 1000)

@@ -13,7 +13,7 @@ import anyio.abc
 
 from kernel import Block, Harness, ResultMessage, Session, SystemMessage, UsageError, UserMessage
 from kernel_headless.reading import NO_PROMPT, stream_messages, text_prompt
-from kernel_headless.writers import Writer
+from kernel_headless.writers import Writer, kept_clean
 
 TERMINATED = 143
 INTERRUPTED = 130
@@ -30,7 +30,9 @@ class Headless:
         self._writer = writer
 
     async def run(self, harness: Harness) -> int:
-        return await Run(harness, self._writer(harness.options.verbose)).to_end()
+        writer = self._writer(harness.options.verbose)
+        with kept_clean(writer):
+            return await Run(harness, writer).to_end()
 
 
 class Run:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from kernel import Output, ResultMessage, SystemMessage, encode_output
 
@@ -13,9 +14,12 @@ class Writer:
     """Takes every message of a run in order. ``name`` is the value of ``--output-format``."""
 
     name: str
+    protocol = True
+    """Whether a program reads the output: then nothing else may get into it."""
 
     def __init__(self, verbose: bool) -> None:
         self.verbose = verbose
+        self.descriptor = 1
         self.result: ResultMessage | None = None
         self.failure: OSError | None = None
         """Why stdout takes nothing any more: the reader is gone, the disk is full."""
@@ -34,7 +38,7 @@ class Writer:
         view = memoryview(data)
         while view and self.failure is None:
             try:
-                view = view[os.write(1, view):]
+                view = view[os.write(self.descriptor, view):]
             except OSError as error:
                 self.failure = error
                 self.on_failure()
@@ -48,6 +52,7 @@ class TextWriter(Writer):
     """The final text and one newline."""
 
     name = "text"
+    protocol = False
 
     def __init__(self, verbose: bool) -> None:
         super().__init__(verbose)
@@ -100,6 +105,38 @@ class StreamWriter(Writer):
     def take(self, message: Output) -> None:
         super().take(message)
         self.write(encode_output(message) + b"\n")
+
+
+@contextmanager
+def kept_clean(writer: Writer) -> Iterator[None]:
+    """For a protocol, its messages go to a private copy of stdout, and the descriptor 1 leads to stderr meanwhile: what a tool
+    prints, or a program that it starts, is read by people and breaks no line (design, D10)."""
+    if not writer.protocol:
+        yield
+        return
+    sys.stdout.flush()
+    private = os.dup(1)
+    printed = sys.stdout
+    try:
+        _redirect()
+        writer.descriptor, sys.stdout = private, sys.stderr
+        yield
+    finally:
+        sys.stdout = printed
+        with suppress(OSError, ValueError):
+            printed.flush()  # what was kept in its buffer by somebody who held on to it
+        writer.descriptor = 1
+        os.dup2(private, 1)
+        os.close(private)
+
+
+def _redirect() -> None:
+    try:
+        os.dup2(2, 1)
+    except OSError:  # stderr is closed
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
 
 
 def final_text(result: ResultMessage) -> str:
