@@ -195,7 +195,7 @@ class View:
                     before[n].__dict__.update(tool.__dict__)
                     now[n] = before[n]
             self._tools[name] = now
-            fresh += changed
+            fresh += [t for t in changed if t.name not in self.session.toolbox.by_name]  # a fork has its parent's already
             self._commands_of(name, link)
         self.deferral.offer(sorted(fresh, key=lambda t: t.name), [t for tools in self._tools.values() for t in tools.values()])
         self._resources()

@@ -41,7 +41,8 @@ class WaitForMcpServers(Tool):
                 view.sync()
         told = [entry for entry in self._bridge.status() if names is None or entry["name"] in names]
         unknown = sorted((names or set()) - {entry["name"] for entry in told})
-        lines = [f"{entry['name']}: {entry['status']}" for entry in told] + [f"{name}: there is no such server" for name in unknown]
+        lines = [f"{entry['name']}: {entry['status']}" for entry in told]
+        lines += [f"{name}: there is no such server" for name in unknown]
         return ToolResult(content="\n".join(lines) or "There are no MCP servers.", structured={"servers": told})
 
 
