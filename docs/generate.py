@@ -96,6 +96,13 @@ def public_names() -> str:
     return "\n".join(lines)
 
 
+def rule_pages() -> dict[str, str]:
+    """The pages of the lint rules by name below ``docs/rules``."""
+    from kernel_linter.docs import pages
+
+    return dict(pages())
+
+
 PAGES = {"../kernel/__init__.pyi": public_names, "hooks.md": hooks_page, "cli.md": cli_page, "architecture.md": architecture_page}
 
 
@@ -103,6 +110,10 @@ def main() -> None:
     for name, page in PAGES.items():
         (ROOT / "docs" / name).write_text(page(), "utf-8")
         print(f"docs/{name} written (kernel {__version__})", file=sys.stderr)
+    for name, text in rule_pages().items():
+        (ROOT / "docs" / "rules" / name).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / "docs" / "rules" / name).write_text(text, "utf-8")
+    print("docs/rules written", file=sys.stderr)
 
 
 if __name__ == "__main__":

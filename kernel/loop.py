@@ -6,7 +6,6 @@ answer; leaving the loop is an exception that carries the outcome's name.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -15,24 +14,18 @@ from kernel.admit import admit
 from kernel.batch import run_batch
 from kernel.errors import ModelError
 from kernel.extension import each
+from kernel.finish import INCOMPLETE, MAX_CONTINUATIONS, SPLIT_CALL, goes_on, stop_hooks
 from kernel.messages import Block, reminder, text_block, text_of
 from kernel.models import Response, Usage
 from kernel.outcome import Leave, Turn, ending, interrupted, make_result
 from kernel.output import ResultMessage
-from kernel.record import close_calls, mark_interrupt, take
+from kernel.record import add, mark_interrupt, take
 from kernel.request import is_too_long, respond
 
 if TYPE_CHECKING:
     from kernel.session import Session
 
-MAX_PAUSES = 5
-MAX_CONTINUATIONS = 3
 MAX_MALFORMED = 3
-STOP_CAP = 8
-CONTINUE = "Go on."
-GO_ON_CUT = "Your answer was cut off. Go on exactly where it stopped, without repeating anything."
-SPLIT_CALL = "Your last tool call was cut off because it was too long, so it was not run. Split it into smaller calls."
-INCOMPLETE = "The connection was lost while the model was answering; the response may be incomplete."
 
 
 async def run(session: Session, prompt: str | list[Block] | None, *, uuid: str | None = None,
@@ -75,9 +68,9 @@ async def turns(session: Session, turn: Turn) -> None:
         response = await _ask_model(session, turn)
         if response.calls and response.stop_reason != "refusal":
             await _run_calls(session, turn, response)
-            if any(await each(session, "after_batch")) and not await _stop_hooks(session, turn):
+            if any(await each(session, "after_batch")) and not await stop_hooks(session, turn):
                 return
-        elif not await _goes_on(session, turn, response):
+        elif not await goes_on(session, turn, response):
             return
 
 
@@ -118,7 +111,7 @@ async def _ask_model(session: Session, turn: Turn) -> Response:
         await interrupted(session, turn, None)
     await each(session, "before_request")
     if not session.history.open_calls and (told := session.take_pending()):
-        _add(session, told)
+        add(session, told)
     turn.requests += 1
     with anyio.CancelScope() as scope:
         session.scope = scope
@@ -130,6 +123,7 @@ async def _ask_model(session: Session, turn: Turn) -> Response:
     turn.stop_reason = response.stop_reason
     session.spending.answer(session.model_info, response.usage)
     turn.instead = await take(session, response)
+    session.measured = (response.usage, len(session.history))
     return response
 
 
@@ -183,84 +177,3 @@ async def _run_calls(session: Session, turn: Turn, response: Response) -> None:
         raise Leave("model_error", stop_reason=turn.stop_reason, text=text_of(response.blocks), is_error=True)
     if budget is not None:
         _check_budget(session, turn)
-
-
-# -- an answer without a call ---------------------------------------------------------------------------------------------
-async def _goes_on(session: Session, turn: Turn, response: Response) -> bool:
-    """Act on the stop reason (section 3); false where the turn is over."""
-    text = text_of(response.blocks)
-    reason = response.stop_reason
-    if reason == "refusal":
-        close_calls(session, "Not run: the answer was refused.")
-        details = response.stop_details or {}
-        raise Leave("completed", stop_reason="refusal", is_error=True,
-                    text=text or str(details.get("explanation") or "The model refused to answer."))
-    if response.incomplete:
-        shown = f"{text}\n\n{INCOMPLETE}" if text else INCOMPLETE
-        raise Leave("api_error", stop_reason=reason, text=shown, is_error=True)
-    if reason == "pause_turn":
-        turn.pauses += 1
-        if turn.pauses > MAX_PAUSES:
-            raise Leave("model_error", "error_during_execution", stop_reason=reason,
-                        errors=(f"The model paused {turn.pauses} times in a row",))
-        return True
-    turn.pauses = 0
-    if reason in ("max_tokens", "model_context_window_exceeded"):
-        if text:
-            turn.add(text, turn.instead)
-        turn.continuations += 1
-        if turn.continuations > MAX_CONTINUATIONS:
-            raise Leave("model_error", stop_reason=reason, text=turn.text, is_error=True)
-        _nudge(session, SPLIT_CALL if response.cut_call else GO_ON_CUT)
-        return True
-    if not text and not turn.asked_again:  # nothing, or thinking alone: ask once more (3.1)
-        turn.asked_again = True
-        _nudge(session, CONTINUE)
-        return True
-    if reason == "tool_use":
-        raise Leave("model_error", "error_during_execution", stop_reason=reason,
-                    errors=("The model announced a tool call and made none",))
-    turn.add(text, turn.instead)
-    more = [t for t in await each(session, "before_stop", turn.text) if t]
-    if more:
-        turn.clear()
-        _nudge(session, "\n".join(more))
-        return True
-    return await _stop_hooks(session, turn)
-
-
-def _nudge(session: Session, text: str) -> None:
-    _add(session, [text_block(text)])
-
-
-def _add(session: Session, blocks: list[Block]) -> None:
-    """More for the model that no person typed."""
-    session.history.append("user", blocks)
-    session.record(session.context_entry(blocks))
-
-
-async def _stop_hooks(session: Session, turn: Turn) -> bool:
-    """Whether a Stop hook makes the turn go on (hooks contract, section 14)."""
-    event = session.stopping(turn.stop_blocks > 0, turn.text or None)
-    merged = await session.fire(event)
-    if merged.stopped:
-        if merged.stop_reason:
-            session.notice(merged.stop_reason)
-        raise Leave("hook_stopped", stop_reason=turn.stop_reason, text=turn.text)
-    if not merged.blocked and not merged.contexts:
-        return False
-    given = os.environ.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "")
-    cap = int(given) if given.isdecimal() else STOP_CAP
-    if cap and turn.stop_blocks >= cap:
-        session.notice(f"Stop hooks kept the turn going {turn.stop_blocks} times in a row; they are ignored now "
-                       "(CLAUDE_CODE_STOP_HOOK_BLOCK_CAP)")
-        return False
-    turn.stop_blocks += 1
-    turn.clear()
-    feedback = [f"{event.event_name} hook feedback: {session.cap(t.text)}" for t in merged.contexts]
-    if feedback:  # the person sees it too, as feedback and not as an error
-        session.notice("\n".join(feedback), level="info")
-    if merged.blocked:
-        feedback.insert(0, f"{event.event_name} hook feedback: {session.cap(merged.block_reason)}")
-    _nudge(session, "\n".join(feedback))
-    return True

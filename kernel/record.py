@@ -71,6 +71,12 @@ def _with_new_ids(session: Session, response: Response) -> list[Block]:
     return blocks
 
 
+def add(session: Session, blocks: list[Block]) -> None:
+    """More for the model that no person typed."""
+    session.history.append("user", blocks)
+    session.record(session.context_entry(blocks))
+
+
 def close_calls(session: Session, text: str) -> None:
     """Answer the calls that are still open, so that the history stays legal."""
     results: list[Block] = [{"type": "tool_result", "tool_use_id": call, "content": text, "is_error": True}

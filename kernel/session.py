@@ -18,9 +18,9 @@ from kernel.events import Event
 from kernel.extension import each, open_all
 from kernel.inbox import Inbox
 from kernel.merge import NOTHING, Merged, merge
-from kernel.messages import Block, History, normalise
+from kernel.messages import Block, History, Role, normalise
 from kernel.middleware import fold_model, fold_tool
-from kernel.models import ModelRequest
+from kernel.models import ModelRequest, Usage
 from kernel.output import ResultMessage
 from kernel.policy import PermissionCall, Policy, Verdict, for_agent
 from kernel.prompt import instructions, system_blocks
@@ -77,6 +77,8 @@ class Session(Voice):
         self.history = History()
         self.background_tasks: dict[str, dict[str, Any]] = parent.background_tasks if parent else {}
         """What runs in the background, by task id; the values are the entries of ``Stop.background_tasks``."""
+        self.measured: tuple[Usage, int] | None = None
+        """Usage of the last answer, and how many messages the history held with it; ``None`` where it tells nothing any more."""
         self.read_files: dict[str, ReadState] = {}
         self.plugin_state: dict[str, Any] = {}
         self.environment: dict[str, str] = parent.environment if parent else {}
@@ -188,7 +190,6 @@ class Session(Voice):
 
     def blank_result(self, text: str) -> ResultMessage:
         """The result of a prompt that was blank: nothing was asked (headless contract, 3.2)."""
-        from kernel.models import Usage
         from kernel.outcome import Leave, Turn, make_result
 
         self.spending.turn = Usage()
@@ -318,6 +319,14 @@ class Session(Voice):
         self.provider, self.model_info = provider, info
         self.call_model = fold_model(list(self.harness.middleware), provider.stream)
         self.state = msgspec.structs.replace(self.state, model=info.id)
+
+    def rewrite(self, messages: list[tuple[Role, list[Block]]]) -> None:
+        """Put another history in the place of this one: shortened, or summed up. The transcript is the caller's to write.
+
+        :raises HistoryError: the API would refuse it; nothing is changed.
+        """
+        self.history = History(messages)
+        self.measured = None
 
     def set_title(self, title: str | None) -> None:
         """Name the session; an empty name changes nothing."""

@@ -146,6 +146,10 @@ def test_public_names_are_what_is_exported() -> None:
     assert {*kernel.EVENTS, *(answer.__name__ for answer in kernel.ANSWERS.values())} < set(kernel.__all__)
 
 
+def test_the_loop_is_read_in_one_sitting() -> None:
+    assert len((KERNEL / "loop.py").read_text("utf-8").splitlines()) <= 200
+
+
 def test_no_file_is_too_long() -> None:
     long = {p.relative_to(ROOT).as_posix(): n for base in (KERNEL, ROOT / "plugins") for p in base.rglob("*.py")
             if "/tests/" not in p.as_posix() and (n := len(p.read_text("utf-8").splitlines())) > MAX_LINES}
