@@ -94,7 +94,7 @@ def test_the_dockerfile(world: World) -> None:
     world.harness("lock")
     done = world.kernel("harness", "export", ok=1)
     assert "plugin notes: is a folder without a Python project, which a pyproject cannot name" in done.stderr
-    world.kernel("harness", "export", "--dockerfile", "--image", "python:3.11-slim@sha256:" + "0" * 64)
+    world.kernel("harness", "export", "--only", "dockerfile", "--image", "python:3.11-slim@sha256:" + "0" * 64)
     assert not (world.root / "pyproject.toml").exists()
     lines = [line for line in (world.root / "Dockerfile").read_text().splitlines() if line and not line.startswith("#")]
     verbs = [line.split()[0] for line in lines]
@@ -108,7 +108,7 @@ def test_the_dockerfile(world: World) -> None:
     outside.mkdir()
     world.write("../outside")
     world.harness("lock")
-    assert "lies outside of the harness's folder" in world.kernel("harness", "export", "--dockerfile", ok=1).stderr
+    assert "lies outside of the harness's folder" in world.kernel("harness", "export", "--only", "dockerfile", ok=1).stderr
 
 
 # -- init, show, schema ------------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def test_init_writes_a_commented_file_from_what_is_installed(world: World) -> No
     assert any(w.path and w.path.endswith("plugins/manager") for w, _ in parsed.wanted) or any(
         w.requirement and w.requirement.startswith("kernel-manager>=") for w, _ in parsed.wanted)
     done = world.kernel("harness", "init", ok=1)
-    assert f"harness.yaml: is there already (--force replaces it)" in done.stderr and world.file.read_text() == text
+    assert "harness.yaml: is there already (--force replaces it)" in done.stderr and world.file.read_text() == text
     world.kernel("harness", "init", "--force")
     world.kernel("harness", "init", "team.yaml")
     assert model.read(world.root / "team.yaml").file.harness == 1

@@ -147,6 +147,21 @@ def test_git_sources_are_locked_by_commit(world: World, tmp_path: Path) -> None:
     assert "coded 1.0" in said.stdout + said.stderr, "the locked commit, not the branch"
 
 
+def test_requirements_with_a_url_are_locked_by_commit(world: World, tmp_path: Path) -> None:
+    plugin_project(tmp_path / "repo", "coded", "1.0")
+    commit = repository(tmp_path / "repo")
+    library_wheel(tmp_path / "elsewhere", "phrases", "1.0")
+    world.write(f"'coded @ git+file://localhost{tmp_path}/repo@main'", f"'phrases @ file://{tmp_path}/elsewhere/phrases-1.0-py3-none-any.whl'")
+    data = locked(world)
+    assert data["distributions"]["coded"]["source"]["pin"] == f"git+file://localhost{tmp_path}/repo@{commit}"
+    assert data["distributions"]["coded"]["archive"] is None
+    raw = world.lock.read_bytes()
+    assert locked(world) and world.lock.read_bytes() == raw
+    world.harness("sync", "--frozen")
+    said = world.run()
+    assert "coded 1.0" in said.stdout + said.stderr
+
+
 @pytest.mark.parametrize("kind", ["folder", "git"])
 def test_marketplace_entries(world: World, tmp_path: Path, kind: str) -> None:
     market = world.root / "market"

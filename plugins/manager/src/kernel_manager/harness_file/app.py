@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -154,11 +154,11 @@ def show(file: File = HARNESS, as_json: Json = False) -> None:
 @app.command("export", help=SUMMARIES["export"])
 def export(file: File = HARNESS, output: Annotated[Path, typer.Option("--output", help="the folder to write to")] = Path("."),
            image: Annotated[str | None, typer.Option("--image", help="the Python image, best with its digest")] = None,
-           only_dockerfile: Annotated[bool, typer.Option("--dockerfile", help="the Dockerfile alone")] = False) -> None:
+           only: Annotated[Literal["pyproject", "dockerfile"] | None, typer.Option("--only", help="not both")] = None) -> None:
 
     parsed = model.read(file)
     locked = lockfile.read(lockfile.path_of(parsed.path))[1]
-    for path in exporting.write(parsed, locked, output, image, only_dockerfile):
+    for path in exporting.write(parsed, locked, output, image, only):
         print(f"{relative(path)} written")
 
 

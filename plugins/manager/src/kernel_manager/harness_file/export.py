@@ -7,28 +7,40 @@ from pathlib import Path
 
 from kernel_manager.errors import ManagerError
 from kernel_manager.harness_file import lockfile
-from kernel_manager.harness_file.lockfile import Lock
+from kernel_manager.harness_file.lockfile import Distribution, Lock
 from kernel_manager.harness_file.model import Parsed
 from kernel_manager.harness_file.resolve import KERNEL
 from kernel_manager.harness_file.wheels import canonical
 
 
 def pyproject(parsed: Parsed, lock: Lock) -> str:
-    """A project without code of its own, whose dependencies are exactly what is locked.
+    """A project without code of its own, whose dependencies are exactly what is locked. What the harness builds from folders is
+    named by version, too: an index or a folder of wheels must have it.
 
     :raises ManagerError: the lock holds what no package index serves.
     """
     _only_packages(lock)
     name = canonical("".join(c if c.isalnum() else "-" for c in lock.name or parsed.base.name).strip("-")) or "harness"
-    pins = sorted([f"{name}=={d.version}" for name, d in lock.distributions.items()] + [f"{KERNEL}=={lock.kernel}"])
+    pins = sorted([_pin(name, d) for name, d in lock.distributions.items()] + [f"{KERNEL}=={lock.kernel}"])
+    direct = ["", "[tool.hatch.metadata]", "allow-direct-references = true"] if any(" @ " in pin for pin in pins) else []
     lines = [f"# Written by kernel harness export from {lockfile.path_of(parsed.path).name}; do not edit.",
              "[build-system]", 'requires = ["hatchling>=1.25"]', 'build-backend = "hatchling.build"', "",
              "[project]", f"name = {json.dumps(f'{name}-harness')}", 'version = "0"',
              f"description = {json.dumps(' '.join((parsed.file.description or 'A locked harness').split()))}",
              f'requires-python = "{_python(lock)}"', "dependencies = [",
              *(f"    {json.dumps(pin)}," for pin in pins), "]", "",
-             "[tool.hatch.build.targets.wheel]", "bypass-selection = true", ""]
+             "[tool.hatch.build.targets.wheel]", "bypass-selection = true", *direct, ""]
     return "\n".join(lines)
+
+
+def _pin(name: str, item: Distribution) -> str:
+    pin = item.source.pin or ""
+    if item.source.kind == "url":
+        return f"{name} @ {pin}"
+    if item.archive is None and pin.startswith("git+"):
+        url, _, folder = pin.partition("#")
+        return f"{name} @ {url}" + (f"#subdirectory={folder}" if folder else "")
+    return f"{name}=={item.version}"
 
 
 def requirements(lock: Lock) -> str:
@@ -49,7 +61,7 @@ def dockerfile(parsed: Parsed, lock: Lock, image: str) -> str:
     outside = next((f for f in folders if f.startswith(("..", "/", "~"))), None)
     if outside is not None:
         raise ManagerError("outside", f"the folder {outside} lies outside of the harness's folder, so a build cannot copy it",
-                           context=str(parsed.path), hint="move it below, or name it as a git source")
+                           context=str(parsed.path), hint="move it below, name it as a git source, or --only pyproject")
     digest = f"sha256:{lockfile.set_id(path.read_bytes())}" if path.is_file() else ""
     lines = [f"# Written by kernel harness export from {path.name} ({digest}); do not edit.",
              f"# docker build -t {canonical(lock.name or 'harness')} .     (wheels that no index has: put them into ./wheels)",
@@ -69,13 +81,15 @@ def dockerfile(parsed: Parsed, lock: Lock, image: str) -> str:
     return "\n".join(lines)
 
 
-def write(parsed: Parsed, lock: Lock, folder: Path, image: str | None, only_dockerfile: bool = False) -> list[Path]:
+def write(parsed: Parsed, lock: Lock, folder: Path, image: str | None, only: str | None = None) -> list[Path]:
     """Write both files (and ``requirements.txt`` where every digest is known) into a folder.
+
+    :param only: ``pyproject`` or ``dockerfile``: not the other.
 
     :raises ManagerError: a part of the harness cannot be said in them.
     """
-    files = {"Dockerfile": dockerfile(parsed, lock, image or f"python:{_version(lock)}-slim")}
-    if not only_dockerfile:
+    files = {"Dockerfile": dockerfile(parsed, lock, image or f"python:{_version(lock)}-slim")} if only != "pyproject" else {}
+    if only != "dockerfile":
         files["pyproject.toml"] = pyproject(parsed, lock)
         if all(d.sha256 for d in lock.distributions.values()):
             files["requirements.txt"] = requirements(lock)
@@ -89,7 +103,7 @@ def _only_packages(lock: Lock) -> None:
     folder = next((name for name, p in lock.plugins.items() if p.files is not None), None)
     if folder is not None:
         raise ManagerError("no-package", "is a folder without a Python project, which a pyproject cannot name",
-                           context=f"plugin {folder}", hint="export the Dockerfile alone with --dockerfile")
+                           context=f"plugin {folder}", hint="export the Dockerfile alone: --only dockerfile")
 
 
 def _version(lock: Lock) -> str:

@@ -18,8 +18,8 @@ _HEX = re.compile(r"^[0-9a-f]{64}$")
 
 
 class From(Struct, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """Where something comes from. ``kind``: ``index`` (a package index or a folder of wheels), ``folder``, ``git``, ``url``, or
-    another kind of plugin source; ``spec`` is how the harness named it, ``pin`` what that came to (a commit, a version)."""
+    """Where something comes from. ``kind``: ``index`` (a package index or a folder of wheels), ``url`` (``NAME @ URL``),
+    ``folder``, ``git``, ``entry``, ``source``; ``spec`` is how the harness named it, ``pin`` what fetches just the same again."""
 
     kind: str
     spec: str | None = None

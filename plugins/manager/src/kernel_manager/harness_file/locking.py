@@ -20,6 +20,7 @@ from kernel_manager.harness_file.model import Parsed
 from kernel_manager.harness_file.resolve import Archive, applies, requirement, resolve
 from kernel_manager.harness_file.tools import Ways
 from kernel_manager.harness_file.wheels import canonical
+from kernel_manager.sources import without_secrets
 
 
 class Made(Struct, kw_only=True):
@@ -64,9 +65,11 @@ def python_tag() -> str:
 
 def _distribution(archive: Archive, sources: dict[str, From], archives: list[Archive]) -> Distribution:
     facts, locked = archive.facts, {a.facts.name for a in archives}
+    url = without_secrets(archive.url) if archive.url else None
+    source = From(kind="url" if url else "index", pin=url)
     needs = {canonical(r.name) for text in facts.requires if applies(r := requirement(text), ())}
     return Distribution(
-        version=facts.version, source=sources.get(facts.name, From(kind="index")),
+        version=facts.version, source=sources.get(facts.name, source),
         archive=archive.origin.name if archive.origin else None,
         sha256=wheels.sha256(archive.origin) if archive.origin else None,
         requires=sorted(needs & locked), files=wheels.digests(facts.path))

@@ -29,10 +29,11 @@ KERNEL = "kernel-harness"
 
 
 class Archive:
-    """One distribution of the answer. ``origin`` is the file of the index or folder; a wheel that was built here has none."""
+    """One distribution of the answer. ``origin`` is the file of the index or folder; a wheel that was built here has none.
+    ``url`` is where it comes from, where a requirement said so itself (``NAME @ URL``)."""
 
-    def __init__(self, facts: Facts, origin: Path | None) -> None:
-        self.facts, self.origin = facts, origin
+    def __init__(self, facts: Facts, origin: Path | None, url: str | None = None) -> None:
+        self.facts, self.origin, self.url = facts, origin, url
 
 
 def resolve(roots: list[str], given: list[Facts], prefer: dict[str, str], ways: Ways, work: Path) -> list[Archive]:
@@ -244,8 +245,12 @@ def fetch(pins: dict[str, str], ways: Ways, work: Path) -> list[Archive]:
     asked.write_text("\n".join(pins.values()) + "\n", "utf-8")
     tools.run_pip("download", ["--no-deps", "--dest", str(folder), *_isolation(ways), *ways.arguments(), "-r", str(asked)],
                   cwd=work, what="downloading")
-    return [Archive(wheels.facts(path if path.suffix == ".whl" else build(path, built, ways)), path)
-            for path in sorted(folder.iterdir())]
+    found: list[Archive] = []
+    for path in sorted(folder.iterdir()):
+        facts = wheels.facts(path if path.suffix == ".whl" else build(path, built, ways))
+        url = pins.get(facts.name, "").partition(" @ ")[2].strip() or None
+        found.append(Archive(facts, None if url else path, url))
+    return found
 
 
 def build(source: Path, folder: Path, ways: Ways) -> Path:

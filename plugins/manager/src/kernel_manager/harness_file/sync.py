@@ -24,6 +24,7 @@ from kernel_manager.harness_file.locking import Made
 from kernel_manager.harness_file.model import Parsed
 from kernel_manager.harness_file.resolve import fetch
 from kernel_manager.harness_file.tools import Ways
+from kernel_manager.harness_file.wheels import Facts
 
 
 class Synced(Struct, kw_only=True):
@@ -142,7 +143,11 @@ def _bring(have: Made, parsed: Parsed, ways: Ways, work: Path, *, local: bool) -
     """What is no archive of an index: folders of the harness (``local``), or repositories and the like at their pins."""
     for name, item in have.lock.distributions.items():
         if item.source.kind != "index" and local == (item.source.kind == "folder"):
-            wheel = folders.from_pin(item.source, name, parsed.base, ways, work).wheel
+            wheel: Facts | None
+            if item.source.kind == "url":
+                wheel = fetch({name: f"{name} @ {item.source.pin}"}, ways, work)[0].facts
+            else:
+                wheel = folders.from_pin(item.source, name, parsed.base, ways, work).wheel
             found = wheels.digests(wheel.path) if wheel is not None and wheel.name == name else {}
             _compare(f"distribution {name}", found, item.files, "changed-folder" if local else "pin-mismatch")
             assert wheel is not None
