@@ -20,7 +20,6 @@ class Entry:
 
     def __init__(self, marketplace: Marketplace, index: int, data: dict[str, Any]) -> None:
         self.marketplace, self.index, self.data, self.file = marketplace, index, data, marketplace.file
-        self.plugin: Plugin | None = None
 
     def at(self, message: str, *pointer: Pointer, **more: Any) -> Diagnostic:
         return self.file.at(message, "plugins", self.index, *pointer, **more)
@@ -28,6 +27,11 @@ class Entry:
     @property
     def object(self) -> dict[str, Any]:
         return self.data
+
+    @property
+    def plugin(self) -> Plugin | None:
+        """The plugin of a local source that is there."""
+        return self.marketplace.plugin_of.get(self.index)
 
     def set_value(self, value: Any, *pointer: Pointer, message: str, kind: FixClass = "safe") -> Fix | None:
         return self.file.set_value(value, "plugins", self.index, *pointer, message=message, kind=kind)
@@ -134,10 +138,14 @@ class Marketplace:
             if usable:
                 plugin = found.setdefault(place, Plugin(root, self.show(place), self.root, self))
                 plugin.entries.append(entry)
-                entry.plugin = plugin
         if "" not in found and (self.root / MANIFEST).is_file():
             found[""] = Plugin(self.root, self.shown, self.root, self)
         return list(found.values())
+
+    @cached_property
+    def plugin_of(self) -> dict[int, Plugin]:
+        """Index of an entry -> its plugin."""
+        return {entry.index: plugin for plugin in self.plugins for entry in plugin.entries}
 
     @cached_property
     def names(self) -> list[str]:

@@ -17,7 +17,7 @@ from kernel_linter.words import nearest
 
 GROUP = "kernel.plugins"
 REGISTRATION = ("tools", "models", "policies", "sandboxes", "search_backends", "stores", "front_ends", "prompt_parts",
-                "extensions", "compactors", "middleware", "commands", "lint_rules")
+                "extensions", "compactors", "validators", "middleware", "commands", "lint_rules")
 
 
 class Module(Struct):

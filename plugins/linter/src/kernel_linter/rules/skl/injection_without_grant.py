@@ -35,8 +35,10 @@ def check(text: TextFile) -> Iterator[Diagnostic]:
         if None in rules or "*" in rules or read_only(command) or not command.strip():
             continue
         plain = re.sub(r"\$\{CLAUDE_\w+\}", "x", command)
-        if not all(covered(" ".join(part), [r for r in rules if r]) or read_only(" ".join(part)) for part in commands(plain)):
-            first = re.sub(r"\s.*", "", command.strip())
+        lines = [" ".join(part) for part in commands(plain)]
+        bare = [line for line in lines if not read_only(line) and not covered(line, [r for r in rules if r])]
+        if bare:
+            first = bare[0].split()[0]
             yield text.at(
                 f"the injected command {shown(command)} needs a grant: allowed-tools has no Bash rule for it, so the "
                 f"invocation aborts",
