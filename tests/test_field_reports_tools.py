@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -297,6 +298,70 @@ async def test_a_lone_surrogate_reaches_no_request(tmp_path: Path) -> None:
     assert run.result.subtype == "success" and paired(run.requests[-1])
     json.dumps(run.requests).encode().decode("utf-8")
     assert not any("\ud800" <= c <= "\udfff" for c in said(run))
+
+
+SERVER = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    answer = {"initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                             "serverInfo": {"name": "s", "version": "1"}},
+              "tools/list": {"tools": [{"name": "bad", "inputSchema": {"type": "object"}}]}}.get(message.get("method"), {})
+    if "id" in message:
+        raw = RAW if message["method"] == "tools/call" else json.dumps(answer)
+        print('{"jsonrpc": "2.0", "id": %s, "result": %s}' % (json.dumps(message["id"]), raw), flush=True)
+"""
+
+
+@plays("FR-057")
+async def test_no_half_of_a_pair_that_a_server_or_the_model_sent_reaches_a_request(tmp_path: Path) -> None:
+    """Nor does it hold up the session when it is taken up again."""
+    for plugin in ("kernel_mcp", "kernel_sessions"):
+        pytest.importorskip(plugin)
+    play = Play("FR-057", tmp_path)
+    (tmp_path / "server.py").write_text(SERVER.replace("RAW", repr(play.setup["mcp"]["s"]["bad_raw_json"])))
+    config = {"mcpServers": {"s": {"command": sys.executable, "args": [str(tmp_path / "server.py")]}}}
+    raw = play.setup["model"][1]["events"]
+    assert raw[0]["tool_start"]["name"] == "Bash"
+    turns = [call("mcp__s__bad", "t1"), {**call("Bash", "t2"), "raw_input": raw[1]["json"]}, text("done"), text("again")]
+    settings = {"permissions": {"allow": ["mcp__s", "Bash"]}, "x": 1}
+    options: dict[str, Any] = {"settings": settings, "installed": ["permissions", "tools-shell", "mcp", "sessions"],
+                               "extra": {"mcp_config": [json.dumps(config)]}, "persist": True}
+    kit = Kit(play.cwd, turns, **options)
+    first = await kit.run("go")
+    await first.session.close()
+    assert re.search(r"a[?\ufffd]b", str(first.result_of("t1")["content"])) and first.result.subtype == "success"
+    second = await Kit(play.cwd, [text("again")], resume=first.session.id, **options).run("again")
+    await second.session.close()
+    assert second.result.result == "again" and len(second.requests[-1]["messages"]) > 2
+    for run in (first, second):
+        assert paired(run.requests[-1])
+        said(run).encode()  # no half of a pair
+
+
+# -- subagents -----------------------------------------------------------------------------------------------------------------
+@plays("FR-054")
+async def test_rules_and_hooks_hold_inside_a_subagent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("kernel_subagents")
+    monkeypatch.setenv("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1")  # its report is the result of the call
+    play = Play("FR-054", tmp_path)
+    for_agent = [turn for given, turn in zip(play.setup["model"], play.turns, strict=True) if given.get("agent")]
+    for_main = [turn for given, turn in zip(play.setup["model"], play.turns, strict=True) if not given.get("agent")]
+    asked: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+
+    def answer(request: dict[str, Any]) -> Any:
+        inside = '"go"' not in json.dumps(request["messages"][0])
+        asked[inside].append(request)
+        return (for_agent if inside else for_main).pop(0)
+
+    kit = Kit(play.cwd, [answer] * 5, settings=play.setup["settings"],
+              installed=["permissions", "tools-files", "tools-shell", "command-hooks", "subagents"])
+    run = await kit.run("go")
+    await run.session.close()
+    assert not play.exists("m") and (play.cwd / "marker.log").read_text() == "pre\n"
+    assert run.result.result == "done" and len(asked[True]) == len(asked[False]) == 2
+    last = json.dumps(asked[False][-1])
+    assert "sub done" in last and "touch m" not in last and all(paired(request) for request in run.requests)
 
 
 # -- processes -----------------------------------------------------------------------------------------------------------------
