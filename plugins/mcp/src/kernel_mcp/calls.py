@@ -43,24 +43,25 @@ async def request(link: Link, send: Callable[[Any, Callable[[], None]], Awaitabl
     while True:
         attempt += 1
         client = await _connected(link)
+        gate = link.gate
         try:
             return await _limited(link, client, send, read_only)
         except ToolError:
             raise
         except Exception as error:
-            if attempt == 2 or not _worth_another(link, error):
+            if attempt == 2 or not _worth_another(link, gate, error):
                 raise call_error(link, error, read_only=read_only) from error
-            await link.reconnect()
+            if link.client is client:
+                await link.reconnect()
 
 
-def _worth_another(link: Link, error: Exception) -> bool:
+def _worth_another(link: Link, gate: Any, error: Exception) -> bool:
     """The server did not begin with the call: it did not know the session, or the caller."""
-    text = str(error)
-    if link.gate is None:
+    if gate is None:
         return False
-    if link.gate.status in AUTH:
-        return bool(link.server.headers_helper or link.server.oauth or link.gate.logged_in)
-    return "Session terminated" in text and link.gate.status == 404
+    if gate.status in AUTH:
+        return bool(link.server.headers_helper or link.server.oauth or gate.logged_in)
+    return "Session terminated" in str(error) and gate.status == 404
 
 
 async def _connected(link: Link) -> Any:

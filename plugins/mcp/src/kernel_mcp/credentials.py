@@ -80,7 +80,7 @@ class Credentials:
 
     def expire(self) -> None:
         """The access token is of no use any more; the next connection refreshes it."""
-        self._change(expires_at=0)
+        self._change(expires_at=1)  # long ago; 0 would mean that it is not known
 
     def facts(self) -> dict[str, Any]:
         """What a provider must know again after a restart; ``expires_at`` in seconds since the epoch."""

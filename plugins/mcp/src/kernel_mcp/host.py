@@ -51,6 +51,16 @@ class Host:
             return self._forgetful.setdefault(server.url, Credentials(server, None))
         return Credentials(server, place())
 
+    def may_refresh(self, server: Server) -> bool:
+        """Whether a refused token can be replaced without a person; the next connection does it then."""
+        if server.kind not in ("http", "sse") or server.oauth.get("grantType"):
+            return False
+        credentials = self.credentials(server)
+        if not credentials.can_refresh:
+            return False
+        credentials.expire()
+        return True
+
     @property
     def cwd(self) -> str:
         return str(self.session.options.cwd)

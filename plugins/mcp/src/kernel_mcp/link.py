@@ -115,7 +115,7 @@ class Link:
 
     async def _run(self) -> None:
         """Connect, and again where that helps: a remote server three times at first, five times once it had worked."""
-        tries, worked = 0, False
+        tries, worked, refreshed = 0, False, False
         while True:
             tries += 1
             self._over, self._again = anyio.Event(), False
@@ -129,11 +129,14 @@ class Link:
             was_ready = self.client is not None
             self.client = None
             if was_ready:
-                worked, tries = True, 0
+                worked, refreshed, tries = True, False, 0
             if self._again:
                 continue
             verdict, text = describe(self, error, was_ready)
             most = lim.RECONNECTS if worked else lim.FIRST_TRIES
+            if verdict == "needs-auth" and not refreshed and self.host.may_refresh(self.server):
+                refreshed = True  # the token was refused before its time: a refresh, and once more
+                continue
             if verdict == "needs-auth" or not self.server.remote or tries >= most or not (was_ready or transient(self, error)):
                 self._set(verdict, text)
                 return
