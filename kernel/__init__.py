@@ -42,7 +42,7 @@ _HOMES = {
     "output": "AssistantMessage Output ResultMessage StreamMessage SystemMessage ToolProgress UserMessage encode_output",
     "plugins": "Plugin PluginSet",
     "policy": "PermissionCall Policy PolicyFactory Verdict",
-    "prompt": "PromptPart",
+    "prompt": "PromptPart Section",
     "registry": "Registry",
     "request": "is_too_long side_request",
     "sandbox": "Sandbox SandboxFactory",

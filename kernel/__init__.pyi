@@ -31,7 +31,7 @@ from kernel.outcome import Leave as Leave
 from kernel.output import AssistantMessage as AssistantMessage, Output as Output, ResultMessage as ResultMessage, StreamMessage as StreamMessage, SystemMessage as SystemMessage, ToolProgress as ToolProgress, UserMessage as UserMessage, encode_output as encode_output
 from kernel.plugins import Plugin as Plugin, PluginSet as PluginSet
 from kernel.policy import PermissionCall as PermissionCall, Policy as Policy, PolicyFactory as PolicyFactory, Verdict as Verdict
-from kernel.prompt import PromptPart as PromptPart
+from kernel.prompt import PromptPart as PromptPart, Section as Section
 from kernel.registry import Registry as Registry
 from kernel.request import is_too_long as is_too_long, side_request as side_request
 from kernel.sandbox import Sandbox as Sandbox, SandboxFactory as SandboxFactory

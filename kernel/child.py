@@ -25,12 +25,12 @@ from msgspec import Struct
 from kernel import events as e
 from kernel.extension import each, open_all
 from kernel.loop import turns
-from kernel.messages import Block, History, Role, normalise, text_of
+from kernel.messages import Block, History, Role, normalise, reminder, text_of
 from kernel.middleware import fold_model
 from kernel.models import ModelInfo, ModelProvider, Usage
 from kernel.outcome import Turn, ending, make_result
 from kernel.output import AssistantMessage, Output, ResultMessage, StreamMessage, SystemMessage, ToolProgress, UserMessage
-from kernel.prompt import child_blocks, instructions
+from kernel.prompt import child_sections, gather, joined, opening
 from kernel.record import close_calls
 from kernel.session import Session
 from kernel.tools import Tool
@@ -143,10 +143,13 @@ class Child(Session):
         await open_all(self)
         merged = await self.fire(self.make(e.SubagentStart))
         if self.spec.prompt is not None:
-            parts = list(self.harness.prompt_parts)
-            if self.spec.instructions and not len(self.history) and (told := await instructions(self, parts)):
-                self.add_context(told)
-            self.system = await child_blocks(self, self.spec.prompt, parts if self.spec.instructions else [])
+            told = await gather(self, list(self.harness.prompt_parts)) if self.spec.instructions else []
+            first = opening(self, told)
+            if first and not len(self.history):
+                self.pending.insert(0, reminder("\n\n".join(s.text for s in first)))
+            self.sections = child_sections(self, self.spec.prompt, told)
+            self.system = joined(self.sections)
+            self.sections += first
         for text in merged.contexts:
             self.add_context(f"SubagentStart hook additional context: {self.cap(text.text)}")
 

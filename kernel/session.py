@@ -18,12 +18,12 @@ from kernel.events import Event
 from kernel.extension import each, open_all
 from kernel.inbox import Inbox
 from kernel.merge import NOTHING, Merged, merge
-from kernel.messages import Block, History, Role, normalise
+from kernel.messages import Block, History, Role, normalise, reminder
 from kernel.middleware import fold_model, fold_tool
 from kernel.models import ModelRequest, Usage
 from kernel.output import ResultMessage
 from kernel.policy import PermissionCall, Policy, Verdict, for_agent
-from kernel.prompt import instructions, system_blocks
+from kernel.prompt import Section, gather, joined, opening, system_sections
 from kernel.spending import Spending
 from kernel.stream import Assembler
 from kernel.toolbox import Toolbox
@@ -124,6 +124,8 @@ class Session(Voice):
         self.commands: dict[str, SlashCommand] = {}
         """What a person can type as ``/name``; extensions fill it."""
         self.system: list[Block] = []
+        self.sections: list[Section] = []
+        """What ``system`` and the front of the first user message are made of, and where each text comes from."""
         middleware = list(harness.middleware)
         self.call_model = fold_model(middleware, self.provider.stream)
         self.run_tool = fold_tool(middleware, lambda tool, input, context: tool.call(input, context))
@@ -148,10 +150,10 @@ class Session(Voice):
         self.toolbox.offer(self.harness.tools)
         if len(self.harness.extensions):
             await open_all(self)
-        parts = list(self.harness.prompt_parts)
-        told = await instructions(self, parts)
-        if told and not len(self.history):
-            self.add_context(told)
+        told = await gather(self, list(self.harness.prompt_parts))
+        first = opening(self, told)
+        if first and not len(self.history):
+            self.pending.insert(0, reminder("\n\n".join(s.text for s in first)))
         if self.options.setup_trigger:
             await self._hear(self.make(e.Setup, trigger=self.options.setup_trigger))
         merged = await self._hear(self.make(e.SessionStart, source=self.transcript.source, model=self.model_info.id,
@@ -160,7 +162,9 @@ class Session(Voice):
         self.initial_message = merged.last.get("initial_user_message") or self.initial_message
         if merged.last.get("reload_skills"):
             await each(self, "reload")
-        self.system = await system_blocks(self, parts)
+        self.sections = system_sections(self, told)
+        self.system = joined(self.sections)
+        self.sections += first
         if self.transcript.restored.permission_mode != self.state.permission_mode:
             self.transcript.set("permission-mode", self.state.permission_mode)
 
@@ -272,8 +276,6 @@ class Session(Voice):
 
     def add_context(self, text: str) -> None:
         """Text for the model, with its next user message."""
-        from kernel.messages import reminder
-
         self.pending.append(reminder(text))
 
     def record(self, *entries: Entry) -> None:

@@ -58,6 +58,8 @@ FLAGS = (
     Flag("--plugin-dir", "each", "plugin_dirs", "a plugin folder for this run"),
     Flag("--harness", "value", "harness", "run what that harness file locks, verified against its lock; or KERNEL_HARNESS"),
     Flag("--block", "many", "block", "plugins to leave out"),
+    Flag("--exclude-dynamic-system-prompt-sections", "switch", "extra.exclude_dynamic_system_prompt_sections",
+         "what differs between machines goes into the first user message"),
     Flag("--init", "switch", "extra.init", "raise Setup(init) first"),
     Flag("--init-only", "switch", "extra.init_only", "raise Setup and SessionStart, then exit"),
     Flag("--maintenance", "switch", "extra.maintenance", "raise Setup(maintenance) first"),
