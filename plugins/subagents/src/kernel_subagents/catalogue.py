@@ -33,7 +33,7 @@ class Catalogue:
                 self._session.debug(f"subagents: {component.path} is skipped: {made}")
             else:
                 for problem in made.problems:
-                    self._warn(f"agent {component.path}, {problem}")
+                    self._warn(f"agent {component.path}, {problem}", guard=problem.startswith("hooks:"))
                 found[made.source].append(made)
         found["flag"] = self._given()
         found["built-in"] = built_in(self._session.options.print_mode)
@@ -116,10 +116,10 @@ class Catalogue:
                 found.append(made)
         return found
 
-    def _warn(self, text: str) -> None:
+    def _warn(self, text: str, guard: bool = False) -> None:
         if text not in self._warned:
             self._warned.add(text)
-            self._session.notice(text)
+            self._session.notice(text, guard=guard)
 
 
 def _tree(definition: Definition) -> str:

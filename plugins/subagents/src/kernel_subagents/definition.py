@@ -177,20 +177,20 @@ def from_file(parsed: Frontmatter, place: str, source: Source, *, path: str, plu
     if not isinstance(name, str) or not name.strip():
         return "name: is missing"
     if not _good(name.strip()):
-        return f"name: {name!r} must not hold ':' or blanks, nor begin with '-'"
+        return f"name: {name!r} must be letters, digits and hyphens, without ':' and without '-' at its beginning"
     if not isinstance(fields.get("description"), str) or not fields["description"].strip():
         return "description: is missing"
     return from_fields(name.strip(), fields, parsed.body, source, path=path)
 
 
 def _good(name: str) -> bool:
-    return bool(re.fullmatch(r"[^\s:/\\\x00-\x1f-][^\s:/\\\x00-\x1f]{0,127}", name))
+    return bool(re.fullmatch(r"\w[\w .+@-]{0,127}", name))
 
 
 def from_json(name: str, entry: Any) -> Definition | str:
     """An entry of ``--agents`` or of the SDK; why it does not count, otherwise."""
     if not _good(name):
-        return f"{name!r}: a name must not hold ':' or blanks, nor begin with '-'"
+        return f"{name!r}: a name must be letters, digits and hyphens"
     if not isinstance(entry, dict):
         return f"{name}: must be an object"
     for key in ("description", "prompt"):
