@@ -84,12 +84,14 @@ class World:
     def process(self, *args: str | Path, prelude: str = "") -> subprocess.CompletedProcess[str]:
         """The same in a process of its own, after some lines of Python."""
         code = f"{prelude}\nimport sys\nfrom kernel.cli import main\nsys.exit(main({['plugins', *map(str, args)]!r}))"
-        return subprocess.run([sys.executable, "-c", code], cwd=self.project, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run([sys.executable, "-c", code], cwd=self.project, capture_output=True, text=True, timeout=120,
+                              check=False)
 
     def counts(self) -> Any:
         """What a session would run with: enabled plugins that are there, their versions, settings."""
         state = json.loads(self.state_file.read_text()) if self.state_file.exists() else {"plugins": {}}
-        files = [self.config / "settings.json", self.project / ".claude" / "settings.json", self.project / ".claude" / "settings.local.json"]
+        files = [self.config / "settings.json", self.project / ".claude" / "settings.json",
+                 self.project / ".claude" / "settings.local.json"]
         return ({i: [(r["scope"], r["version"], r["digest"]) for r in rs] for i, rs in state["plugins"].items()},
                 [f.read_text() if f.exists() else None for f in files])
 
@@ -120,7 +122,8 @@ class World:
             (folder / path).write_text(text)
         return folder
 
-    def project_plugin(self, name: str, version: str = "1.0.0", *, tool: str = "Say", before: str = "", requires: tuple[str, ...] = (),
+    def project_plugin(self, name: str, version: str = "1.0.0", *, tool: str = "Say", before: str = "",
+                       requires: tuple[str, ...] = (),
                        **more: Any) -> Path:
         """A plugin folder that is a Python project with a tool."""
         kernel = {"implements": ["register_tools"], "provides": {"tools": [tool]}}
@@ -146,7 +149,8 @@ class World:
         return folder
 
     def git(self, folder: Path, *args: str) -> str:
-        done = subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main", *args], cwd=folder,
+        done = subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main", *args],
+                              cwd=folder,
                               capture_output=True, text=True, timeout=60, check=True)
         return done.stdout.strip()
 

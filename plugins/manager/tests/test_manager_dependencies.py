@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-
 from kernel_manager.errors import ManagerError
 from kernel_manager.versions import Range, Version, highest
 
@@ -14,13 +13,17 @@ from kernel_manager.versions import Range, Version, highest
 @pytest.mark.parametrize(("range", "fits", "fails"), [
     ("1.2.3", ["1.2.3", "v1.2.3", "1.2.3+build"], ["1.2.4", "1.2.3-rc.1"]), ("=1.2.3", ["1.2.3"], ["1.2.2"]),
     ("^1.2.3", ["1.2.3", "1.9.9"], ["1.2.2", "2.0.0", "2.0.0-rc.1", "1.3.0-rc.1"]), ("^0.2.3", ["0.2.9"], ["0.3.0"]),
-    ("^0.0.3", ["0.0.3"], ["0.0.4"]), ("^0.0", ["0.0.9"], ["0.1.0"]), ("^0", ["0.9.0"], ["1.0.0"]), ("^1.x", ["1.0.0"], ["2.0.0"]),
-    ("~1.2.3", ["1.2.9"], ["1.3.0"]), ("~1.2", ["1.2.0"], ["1.3.0"]), ("~1", ["1.9.0"], ["2.0.0"]), ("~>1.2", ["1.2.5"], ["1.3.0"]),
+    ("^0.0.3", ["0.0.3"],
+     ["0.0.4"]), ("^0.0", ["0.0.9"], ["0.1.0"]), ("^0", ["0.9.0"], ["1.0.0"]), ("^1.x", ["1.0.0"], ["2.0.0"]),
+    ("~1.2.3", ["1.2.9"],
+     ["1.3.0"]), ("~1.2", ["1.2.0"], ["1.3.0"]), ("~1", ["1.9.0"], ["2.0.0"]), ("~>1.2", ["1.2.5"], ["1.3.0"]),
     (">=1.2 <2", ["1.2.0", "1.9.9"], ["1.1.9", "2.0.0"]), (">= 1.2.3", ["1.2.3"], ["1.2.2"]), (">1", ["2.0.0"], ["1.9.9"]),
     (">1.2", ["1.3.0"], ["1.2.9"]), ("<=1", ["1.9.9"], ["2.0.0"]), ("<1.2", ["1.1.9"], ["1.2.0"]),
-    ("1.x", ["1.5.0"], ["2.0.0"]), ("1", ["1.0.0", "1.9.9"], ["2.0.0"]), ("1.2.*", ["1.2.7"], ["1.3.0"]), ("*", ["0.0.1"], ["1.0.0-rc"]),
+    ("1.x", ["1.5.0"], ["2.0.0"]), ("1", ["1.0.0", "1.9.9"],
+                                    ["2.0.0"]), ("1.2.*", ["1.2.7"], ["1.3.0"]), ("*", ["0.0.1"], ["1.0.0-rc"]),
     ("", ["3.2.1"], ["3.2.1-rc"]), ("1.2 - 2.3", ["1.2.0", "2.3.9"], ["1.1.9", "2.4.0"]), ("1.2.3 - 2.3.4", ["2.3.4"], ["2.3.5"]),
-    ("^1 || ^3", ["1.1.0", "3.9.0"], ["2.0.0"]), (">=1.0.0-rc.1", ["1.0.0-rc.2", "1.0.0", "2.0.0"], ["2.0.0-rc.1", "1.0.0-alpha"]),
+    ("^1 || ^3", ["1.1.0", "3.9.0"],
+     ["2.0.0"]), (">=1.0.0-rc.1", ["1.0.0-rc.2", "1.0.0", "2.0.0"], ["2.0.0-rc.1", "1.0.0-alpha"]),
     ("^1.0.0-rc.1", ["1.0.0-rc.1", "1.5.0"], ["1.5.0-rc.1"]), ("<*", [], ["1.0.0"])])
 def test_ranges_as_npm_reads_them(range: str, fits: list[str], fails: list[str]) -> None:
     read = Range(range)
@@ -35,15 +38,18 @@ def test_what_is_no_range(text: str) -> None:
 
 
 def test_versions_have_an_order() -> None:
-    order = "0.9.0 1.0.0-alpha 1.0.0-alpha.1 1.0.0-alpha.beta 1.0.0-beta 1.0.0-beta.2 1.0.0-beta.11 1.0.0-rc.1 1.0.0 1.2.0 1.10.0".split()
-    assert sorted(reversed(order), key=lambda v: Version.parse(v)) == order  # type: ignore[arg-type,return-value]
+    order = ("0.9.0 1.0.0-alpha 1.0.0-alpha.1 1.0.0-alpha.beta 1.0.0-beta 1.0.0-beta.2 1.0.0-beta.11 1.0.0-rc.1 1.0.0 "
+             "1.2.0 1.10.0").split()
+    shuffled = order[::-1]
+    assert sorted(shuffled, key=lambda v: Version.parse(v)) == order  # type: ignore[arg-type,return-value]
     assert Version.parse("1.0") is None and Version.parse("latest") is None
     assert highest(["1.2.0", "1.10.0", "2.0.0", "nonsense"], [Range("^1"), Range("<1.11")]) == "1.10.0"
 
 
 def test_what_it_needs_comes_along_and_goes_with_prune(world: Any) -> None:
     world.ok("marketplace", "add", world.market("acme", {
-        "app": {"dependencies": ["lib", {"name": "util", "version": "^1.0"}]}, "lib": {"dependencies": ["util"]}, "util": {"version": "1.4.0"},
+        "app": {"dependencies": ["lib", {"name": "util",
+                                         "version": "^1.0"}]}, "lib": {"dependencies": ["util"]}, "util": {"version": "1.4.0"},
         "other": {}}))
     done = world.ok("install", "app@acme", "--json").json
     assert sorted(done["dependencies"]) == ["lib@acme", "util@acme"]
@@ -84,15 +90,18 @@ def test_an_install_again_brings_what_is_missing(world: Any) -> None:
 
 
 def test_a_cycle_and_itself_are_fine(world: Any) -> None:
-    world.ok("marketplace", "add", world.market("acme", {"a": {"dependencies": ["b", "a"]}, "b": {"dependencies": ["c"]}, "c": {"dependencies": ["a"]}}))
+    world.ok("marketplace", "add", world.market("acme", {"a": {"dependencies": ["b", "a"]}, "b": {"dependencies": ["c"]},
+                                                         "c": {"dependencies": ["a"]}}))
     world.ok("install", "a@acme")
     assert set(world.versions()) == {"a@acme", "b@acme", "c@acme"}
 
 
 @pytest.mark.parametrize(("plugins", "type"), [
     ({"app": {"dependencies": ["gone"]}}, "dependency-unsatisfied"),
-    ({"app": {"dependencies": [{"name": "lib", "version": "^2"}]}, "lib": {"version": "1.0.0"}}, "dependency-version-unsatisfied"),
-    ({"app": {"dependencies": [{"name": "lib", "version": "^1"}, "mid"]}, "mid": {"dependencies": [{"name": "lib", "version": "^2"}]},
+    ({"app": {"dependencies": [{"name": "lib", "version": "^2"}]}, "lib": {"version": "1.0.0"}},
+     "dependency-version-unsatisfied"),
+    ({"app": {"dependencies": [{"name": "lib", "version": "^1"}, "mid"]},
+      "mid": {"dependencies": [{"name": "lib", "version": "^2"}]},
       "lib": {"version": "1.0.0"}}, "range-conflict"),
     ({"app": {"dependencies": ["lib@elsewhere"]}}, "cross-marketplace"),
     ({"app": {"metadata": {"kernel": {"dependencies": ["no-such-plugin"]}}}}, "dependency-unsatisfied")])
@@ -114,7 +123,8 @@ def test_an_installed_plugins_range_binds_later_changes(world: Any) -> None:
 
 
 def test_another_marketplace_only_where_the_root_says_so(world: Any) -> None:
-    world.ok("marketplace", "add", world.market("libs", {"lib": {"dependencies": [{"name": "deep", "marketplace": "third"}]}, "plain": {}}))
+    world.ok("marketplace", "add",
+             world.market("libs", {"lib": {"dependencies": [{"name": "deep", "marketplace": "third"}]}, "plain": {}}))
     world.ok("marketplace", "add", world.market("third", {"deep": {}}))
     app = {"app": {"dependencies": ["plain@libs"]}, "far": {"dependencies": ["lib@libs"]}}
     world.ok("marketplace", "add", world.market("acme", app, allowCrossMarketplaceDependenciesOn=["libs"]))
@@ -126,7 +136,8 @@ def test_another_marketplace_only_where_the_root_says_so(world: Any) -> None:
 
 
 def test_tags_of_a_repository_answer_a_range(world: Any) -> None:
-    folder = world.market("acme", {"app": {"dependencies": [{"name": "lib", "version": ">=1.1 <2"}]}, "lib": {"version": "1.0.0"}})
+    folder = world.market("acme",
+                          {"app": {"dependencies": [{"name": "lib", "version": ">=1.1 <2"}]}, "lib": {"version": "1.0.0"}})
     world.commit(folder, "lib--v1.0.0")
     for version, tag in (("1.1.0", True), ("1.2.0", True), ("2.0.0-rc.1", True), ("2.0.0", False)):
         world.plugin("lib", version, folder=folder / "plugins" / "lib")
@@ -143,7 +154,8 @@ def test_a_range_without_a_tag(world: Any) -> None:
     lib = world.plugin("lib", "1.0.0")
     world.commit(lib, "lib--v1.0.0")
     source = {"source": {"source": "url", "url": f"file://{lib}"}}
-    world.ok("marketplace", "add", world.market("acme", {"app": {"dependencies": [{"name": "lib", "version": "^3"}]}, "lib": {"entry": source}}))
+    world.ok("marketplace", "add",
+             world.market("acme", {"app": {"dependencies": [{"name": "lib", "version": "^3"}]}, "lib": {"entry": source}}))
     world.refused("no-matching-tag", "install", "app@acme")
 
 
@@ -162,7 +174,8 @@ def test_what_the_entry_adds_is_part_of_the_plugin(world: Any) -> None:
     (folder / "plugins" / "bare" / "skills" / "x").mkdir(parents=True)
     (folder / "plugins" / "bare" / "skills" / "x" / "SKILL.md").write_text("---\ndescription: x\n---\n")
     data = json.loads((folder / ".claude-plugin" / "marketplace.json").read_text())
-    data["plugins"].append({"name": "bare", "source": "./plugins/bare", "version": "3.1.0", "strict": False, "agents": [], "hooks": hooks})
+    data["plugins"].append({"name": "bare", "source": "./plugins/bare", "version": "3.1.0", "strict": False, "agents": [],
+                            "hooks": hooks})
     (folder / ".claude-plugin" / "marketplace.json").write_text(json.dumps(data))
     world.ok("marketplace", "add", folder)
     world.ok("install", "fmt@acme", "--yes")
@@ -173,12 +186,14 @@ def test_what_the_entry_adds_is_part_of_the_plugin(world: Any) -> None:
 
 
 def test_an_entry_that_is_the_whole_definition_does_not_bear_a_second_one(world: Any) -> None:
-    world.ok("marketplace", "add", world.market("acme", {"fmt": {"commands": "./skills/hello/SKILL.md", "entry": {"strict": False}}}))
+    world.ok("marketplace", "add",
+             world.market("acme", {"fmt": {"commands": "./skills/hello/SKILL.md", "entry": {"strict": False}}}))
     world.refused("strict-conflict", "install", "fmt@acme")
 
 
 def test_a_list_of_skills_at_the_marketplaces_root_is_complete(world: Any) -> None:
-    folder = world.market("acme", {"docs": {"entry": {"source": "./", "strict": False, "skills": ["./skills/pdf", "./skills/word"]}}})
+    folder = world.market("acme",
+                          {"docs": {"entry": {"source": "./", "strict": False, "skills": ["./skills/pdf", "./skills/word"]}}})
     for name in ("pdf", "word", "secret"):
         (folder / "skills" / name).mkdir(parents=True)
         (folder / "skills" / name / "SKILL.md").write_text("---\ndescription: x\n---\n")
@@ -214,7 +229,8 @@ def test_the_same_version_is_up_to_date_whatever_its_files_say(world: Any) -> No
 
 def test_two_hundred_plugins(world: Any) -> None:
     names = [f"p{n:03}" for n in range(200)]
-    plugins = {name: {"dependencies": [{"name": names[n + 1], "version": "^1"}] if n < 199 else []} for n, name in enumerate(names)}
+    plugins = {name: {"dependencies": [{"name": names[n + 1], "version": "^1"}] if n < 199 else []} for n,
+               name in enumerate(names)}
     world.ok("marketplace", "add", world.market("acme", plugins))
     world.ok("install", "p000@acme")
     assert len(world.versions()) == 200

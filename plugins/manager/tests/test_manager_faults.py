@@ -8,12 +8,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
 from kernel_manager.steps import STEPS
 
 AtStep = Callable[[str, Callable[[], None]], None]
@@ -27,13 +27,15 @@ SESSION = """
 from kernel import Harness
 harness = Harness()
 tools = harness.tools.names()
-print({p.id: (p.version, p.state) for p in harness.plugins if p.source == "installed"}, sorted(t for t in tools if t.startswith("Z")))
+print({p.id: (p.version, p.state) for p in harness.plugins if p.source == "installed"},
+      sorted(t for t in tools if t.startswith("Z")))
 """
 
 
 def session(world: Any) -> str:
     """What a new run of the kernel sees and loads, in a process of its own."""
-    done = subprocess.run([sys.executable, "-c", SESSION], cwd=world.project, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", SESSION], cwd=world.project, capture_output=True, text=True, timeout=60,
+                          check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -52,7 +54,7 @@ def prepare(world: Any, change: str) -> list[str]:
 
 RESULTS = {"install": {"base@installed": "1.0.0", "fmt@installed": "1.0.0", "new@installed": "1.0.0"},
            "update": {"base@installed": "1.0.0", "fmt@installed": "2.0.0"},
-           "uninstall": {"base@installed": "1.0.0"}, "disable": {"base@installed": "1.0.0"}, "rollback": {"base@installed": "1.0.0"}}
+           **{change: {"base@installed": "1.0.0"} for change in ("uninstall", "disable", "rollback")}}
 OLD = {"base@installed": "1.0.0", "fmt@installed": "1.0.0"}
 CHANGING = [(change, step) for change in RESULTS for step in STEPS
             if step != "python" and (step != "health" or change == "update")
@@ -88,8 +90,8 @@ def visible(world: Any) -> dict[str, str]:
     return {p.id: p.version for p in Harness().plugins if p.source == "installed" and p.state == "ready"}
 
 
-@pytest.mark.parametrize("step", BEFORE_SWITCH)
-@pytest.mark.parametrize("change", ["install", "update"])
+@pytest.mark.parametrize(("change", "step"), [(c, s) for c in ("install", "update") for s in BEFORE_SWITCH
+                                              if (c, s) != ("install", "health")])
 def test_a_full_disk_at_any_step_before_the_switch(world: Any, at_step: AtStep, change: str, step: str) -> None:
     command = prepare(world, change)
 
@@ -97,12 +99,51 @@ def test_a_full_disk_at_any_step_before_the_switch(world: Any, at_step: AtStep, 
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "somewhere")
 
     at_step(step, full)
-    if step == "health" and change == "install":
-        pytest.skip("a first install runs nothing, so it has no such step")
     done = world.refused("disk", *command)
     assert "No space left" in done.json["error"]["message"] and "nothing was changed" in done.json["error"]["message"]
     assert visible(world) == OLD
     assert not list(world.config.rglob("*.tmp")) and not list(world.config.rglob("journal.json"))
+
+
+@pytest.mark.parametrize("step", ["switch", "switched", "clean"])
+def test_a_disk_that_fails_behind_the_journal(world: Any, at_step: AtStep, step: str) -> None:
+    """What is decided is said to be decided; the next command carries it to its end."""
+    command = prepare(world, "install")
+
+    def fail() -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), "somewhere")
+
+    at_step(step, fail)
+    done = world.run(*command, "--json")
+    assert done.code == 1 and done.json["error"]["type"] == "unfinished", done
+    assert visible(world) in (OLD, RESULTS["install"])
+    at_step("never", fail)
+    assert world.versions() == RESULTS["install"] == visible(world)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_programs_end_with_us(world: Any, number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt while git runs ends git, too, and leaves nothing behind."""
+    programs = world.root / "programs"
+    programs.mkdir()
+    (programs / "git").write_text(f"#!/bin/sh\necho $$ > {world.root}/pid\nexec sleep 100\n")
+    (programs / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    code = "import sys; from kernel.cli import main; sys.exit(main(['plugins', 'install', 'git+https://example.invalid/x.git']))"
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=world.project, stderr=subprocess.PIPE)
+    wait_for(lambda: (world.root / "pid").exists() and (world.root / "pid").read_text().strip())
+    process.send_signal(number)
+    assert process.wait(timeout=30) == 130
+    assert process.stderr is not None and b"Traceback" not in process.stderr.read()
+    wait_for(lambda: not Path(f"/proc/{(world.root / 'pid').read_text().strip()}").exists())
+    assert not list((world.config / "kernel" / "plugins" / "staging").glob("*"))
+
+
+def wait_for(condition: Callable[[], Any]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
 
 
 def test_a_really_full_disk(world: Any) -> None:
@@ -148,7 +189,8 @@ def test_a_bad_archive(world: Any, fault: str) -> None:
 
 
 @pytest.mark.parametrize(("broken", "says"), [
-    ("raise RuntimeError('boom')", "boom"), ("import never_heard_of_it", "never_heard_of_it"), ("import os; os._exit(0)", "ended the process"),
+    ("raise RuntimeError('boom')",
+     "boom"), ("import never_heard_of_it", "never_heard_of_it"), ("import os; os._exit(0)", "ended the process"),
     ("import time; time.sleep(60)", "took longer"), ("import sys; sys.exit(3)", "SystemExit"), ("def f(:", "SyntaxError")])
 def test_an_update_that_does_not_load_is_not_taken(world: Any, broken: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from kernel_manager import health
@@ -168,7 +210,8 @@ def test_an_update_that_does_not_load_is_not_taken(world: Any, broken: str, says
 def test_hooks_that_do_not_fit_are_found_before_the_switch(world: Any) -> None:
     kernel = {"implements": ["pre_tool_use"]}
     good = "from kernel import hookimpl\n@hookimpl\ndef pre_tool_use(event):\n    return None\n"
-    project = '[project]\nname = "guard"\nversion = "1"\ndependencies = []\n[project.entry-points."kernel.plugins"]\nguard = "guard_x"\n'
+    project = '[project]\nname = "guard"\nversion = "1"\ndependencies = []\n' \
+              '[project.entry-points."kernel.plugins"]\nguard = "guard_x"\n'
     files = {"pyproject.toml": project, "src/guard_x.py": good}
     world.ok("install", world.plugin("guard", files=files, metadata={"kernel": kernel}), "--yes")
     files["src/guard_x.py"] = good.replace("pre_tool_use(event)", "pre_tool_use(event, nonsense)")
@@ -181,7 +224,8 @@ def test_two_processes_at_once(world: Any) -> None:
     """One waits for the other; both changes are there in the end."""
     folders = [world.plugin(f"p{n}") for n in range(6)]
     code = "import sys; from kernel.cli import main; sys.exit(main(['plugins', 'install', sys.argv[1]]))"
-    running = [subprocess.Popen([sys.executable, "-c", code, str(f)], cwd=world.project, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    running = [subprocess.Popen([sys.executable, "-c", code, str(f)], cwd=world.project, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
                for f in folders]
     for process in running:
         assert process.communicate(timeout=60) is not None and process.returncode == 0

@@ -100,7 +100,8 @@ ZIPS: dict[str, tuple[Callable[[], bytes], str, str]] = {
     "climbs in the middle": (lambda: zip_of(("a/../../escape.txt", b"x")), "unsafe-archive", "a/../../escape.txt"),
     "absolute": (lambda: zip_of(("/tmp/kernel-escape.txt", b"x")), "unsafe-archive", "/tmp/kernel-escape.txt"),
     "a drive": (lambda: zip_of(("C:/escape.txt", b"x")), "unsafe-archive", "C:/escape.txt"),
-    "backslashes": (lambda: raw_name(zip_of(("x/y/escape.txt", b"x")), "x/y/escape.txt", b"..\\..\\escap.tx"), "unsafe-archive", "escap"),
+    "backslashes": (lambda: raw_name(zip_of(("x/y/escape.txt", b"x")), "x/y/escape.txt", b"..\\..\\escap.tx"), "unsafe-archive",
+                    "escap"),
     "a link out": (lambda: zip_of(("out", b"/etc/passwd"), mode=0o120777), "unsafe-archive", "out"),
     "a link inside": (lambda: zip_of(("in", b"skills"), mode=0o120777), "unsafe-archive", "in"),
     "a device": (lambda: zip_of(("dev", b""), mode=0o020666), "unsafe-archive", "dev"),
@@ -114,7 +115,8 @@ ZIPS: dict[str, tuple[Callable[[], bytes], str, str]] = {
     "case clash": (lambda: zip_of(("Skills/x", b"1"), ("skills/x", b"2")), "unsafe-archive", "skills"),
     "unicode clash": (lambda: zip_of(("caf\u00e9.md", b"1"), ("cafe\u0301.md", b"2")), "unsafe-archive", "caf"),
     "compatibility clash": (lambda: zip_of(("file1.md", b"1"), ("file\u00b9.md", b"2")), "unsafe-archive", "file"),
-    "the same name twice": (lambda: zip_of((".claude-plugin/plugin.json", b'{"name": "other"}')), "unsafe-archive", "stands twice"),
+    "the same name twice": (lambda: zip_of((".claude-plugin/plugin.json", b'{"name": "other"}')), "unsafe-archive",
+                            "stands twice"),
     "a file that is a folder": (lambda: zip_of(("a", b"1"), ("a/b", b"2")), "unsafe-archive", "a"),
     "a device name": (lambda: zip_of(("skills/CON.md", b"x")), "unsafe-archive", "CON.md"),
     "a stream name": (lambda: zip_of(("notes.txt:hidden", b"x")), "unsafe-archive", "notes.txt:hidden"),
@@ -133,7 +135,8 @@ TARS: dict[str, tuple[Callable[[], bytes], str, str]] = {
     "a link out": (lambda: tar_of(("out", {"type": tarfile.SYMTYPE, "linkname": "/etc"}, b"")), "unsafe-archive", "out"),
     "through a link": (lambda: tar_of(("d", {"type": tarfile.SYMTYPE, "linkname": "/tmp"}, b""), ("d/kernel-escape", {}, b"x")),
                        "unsafe-archive", "'d' is a link"),
-    "a hard link": (lambda: tar_of(("hard", {"type": tarfile.LNKTYPE, "linkname": "../../../etc/passwd"}, b"")), "unsafe-archive", "hard"),
+    "a hard link": (lambda: tar_of(("hard", {"type": tarfile.LNKTYPE, "linkname": "../../../etc/passwd"}, b"")),
+                    "unsafe-archive", "hard"),
     "a character device": (lambda: tar_of(("null", {"type": tarfile.CHRTYPE, "devmajor": 1, "devminor": 3}, b"")),
                            "unsafe-archive", "null"),
     "a block device": (lambda: tar_of(("disk", {"type": tarfile.BLKTYPE, "devmajor": 8}, b"")), "unsafe-archive", "disk"),
@@ -149,7 +152,7 @@ TARS: dict[str, tuple[Callable[[], bytes], str, str]] = {
 
 def everything(world: Any) -> set[Path]:
     ours = world.config / "kernel"
-    return {p for p in world.root.rglob("*") if not p.is_relative_to(ours)} | {p for p in Path("/tmp").glob("kernel-escape*")}
+    return {p for p in world.root.rglob("*") if not p.is_relative_to(ours)} | set(Path("/tmp").glob("kernel-escape*"))
 
 
 def check(world: Any, source: Path, type: str, named: str) -> None:
@@ -161,6 +164,7 @@ def check(world: Any, source: Path, type: str, named: str) -> None:
     assert not list((world.config / "kernel" / "plugins" / "store").glob("*"))
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("case", ZIPS)
 def test_a_hostile_zip(world: Any, case: str) -> None:
     build, type, named = ZIPS[case]
@@ -183,9 +187,10 @@ FOLDERS: dict[str, tuple[Callable[[Path], Any], str, str]] = {
     "case clash": (lambda f: ((f / "README").write_text("1"), (f / "readme").write_text("2")), "unsafe-archive", "readme"),
     "a device name": (lambda f: (f / "aux.md").write_text("x"), "unsafe-archive", "aux.md"),
     "a line break in a name": (lambda f: (f / "a\nb").write_text("x"), "unsafe-archive", "\\n"),
-    "bytes that are no text": (lambda f: Path(os.fsdecode(os.fsencode(f) + b"/\xff\xfe")).write_text("x"), "unsafe-archive", "udcff"),
-    "a manifest that is a link out": (lambda f: ((f / ".claude-plugin/plugin.json").unlink(),
-                                                 (f / ".claude-plugin/plugin.json").symlink_to("/etc/passwd")), "not-a-plugin", ""),
+    "bytes that are no text": (lambda f: Path(os.fsdecode(os.fsencode(f) + b"/\xff\xfe")).write_text("x"), "unsafe-archive",
+                               "udcff"),
+    "a manifest that is a link out": (lambda f: ((f / MANIFEST[0]).unlink(), (f / MANIFEST[0]).symlink_to("/etc/passwd")),
+                                      "not-a-plugin", ""),
 }
 
 
@@ -220,13 +225,15 @@ def test_links_of_a_folder(world: Any) -> None:
 
 MANIFESTS: dict[str, tuple[bytes, str]] = {
     "no JSON": (b"{", "bad-manifest"), "a list": (b"[]", "bad-manifest"), "no text": (b"\xff\xfe", "bad-manifest"),
-    "deep": (b"[" * 100_000, "bad-manifest"), "a huge one": (b'{"name": "x", "description": "' + b"A" * 2_000_000 + b'"}', "bad-manifest"),
+    "deep": (b"[" * 100_000,
+             "bad-manifest"), "a huge one": (b'{"name": "x", "description": "' + b"A" * 2_000_000 + b'"}', "bad-manifest"),
     "a wrong type": (b'{"name": "evil", "keywords": "x"}', "bad-manifest"),
     "no name": (b'{"version": "1"}', "bad-name"), "an empty name": (b'{"name": ""}', "bad-name"),
     "a name that climbs": (b'{"name": "../../evil"}', "bad-name"), "a name with a slash": (b'{"name": "a/b"}', "bad-name"),
     "a name that is an option": (b'{"name": "--yes"}', "bad-name"), "an id as a name": (b'{"name": "a@b"}', "bad-name"),
     "a device as a name": (b'{"name": "nul"}', "bad-name"), "a list as a name": (b'{"name": ["x"]}', "bad-name"),
-    "Cyrillic letters": ('{"name": "f\u043ermat"}'.encode(), "bad-name"), "full width": ('{"name": "\uff46mt"}'.encode(), "bad-name"),
+    "Cyrillic letters": ('{"name": "f\u043ermat"}'.encode(),
+                         "bad-name"), "full width": ('{"name": "\uff46mt"}'.encode(), "bad-name"),
     "zero width": ('{"name": "f\u200bmt"}'.encode(), "bad-name"), "a long name": (b'{"name": "' + b"a" * 200 + b'"}', "bad-name"),
     "a path that climbs": (b'{"name": "evil", "commands": "./../../x.md"}', "unsafe-path"),
     "an absolute path": (b'{"name": "evil", "agents": ["/etc/passwd"]}', "unsafe-path"),
@@ -282,7 +289,8 @@ def test_a_hostile_source_in_a_catalogue(world: Any, case: str) -> None:
 
 @pytest.mark.parametrize(("name", "type"), [
     ("claude-plugins-official", "reserved-name"), ("Agent-Skills", "reserved-name"), ("official-claude-plugins", "reserved-name"),
-    ("anthropic-plugins-v2", "reserved-name"), ("inline", "reserved-name"), ("installed", "reserved-name"), ("\u0430cme", "bad-name"),
+    ("anthropic-plugins-v2",
+     "reserved-name"), ("inline", "reserved-name"), ("installed", "reserved-name"), ("\u0430cme", "bad-name"),
     ("a/b", "bad-name"), ("..", "bad-name"), ("", "bad-name"), ("con", "bad-name"), (5, "bad-name"), ("a b", "bad-name")])
 def test_a_marketplace_with_a_bad_name(world: Any, name: Any, type: str) -> None:
     folder = world.market("place", {})
@@ -292,7 +300,8 @@ def test_a_marketplace_with_a_bad_name(world: Any, name: Any, type: str) -> None
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"name": "x"}', '{"name": "x", "owner": "me", "plugins": []}',
                                   '{"name": "x", "owner": {"name": "o"}, "plugins": {}}',
-                                  '{"name": "x", "owner": {"name": "o"}, "plugins": [{"name": "a", "source": "./a"}, {"name": "a", "source": "./b"}]}'])
+                                  '{"name": "x", "owner": {"name": "o"}, "plugins": '
+                                  '[{"name": "a", "source": "./a"}, {"name": "a", "source": "./b"}]}'])
 def test_a_catalogue_that_cannot_be_used(world: Any, text: str) -> None:
     folder = world.market("place", {})
     (folder / ".claude-plugin" / "marketplace.json").write_text(text)
@@ -327,7 +336,8 @@ def test_nothing_is_built_without_a_word(world: Any) -> None:
     world.wheel("nice-plugin", plugin="nice", requires=[f"evil-plugin @ {url}"])
     world.refused(no_wheel, "install", "python:nice-plugin", *world.index, "--yes")
     project = world.project_plugin("dyn", requires=())
-    (project / "pyproject.toml").write_text((project / "pyproject.toml").read_text().replace("dependencies = []", 'dynamic = ["dependencies"]'))
+    (project / "pyproject.toml").write_text((project / "pyproject.toml").read_text().replace("dependencies = []",
+                                                                                             'dynamic = ["dependencies"]'))
     (project / "setup.py").write_text(setup)
     world.refused("needs-build", "install", project, "--yes")
     assert not mark.exists()
@@ -336,7 +346,8 @@ def test_nothing_is_built_without_a_word(world: Any) -> None:
 def test_installing_runs_nothing_of_a_wheel(world: Any) -> None:
     mark = world.root / "ran"
     code = f"open({str(mark)!r}, 'w').write('x')\n"
-    wheel = world.wheel("fmt-plugin", plugin="fmt", broken=code, files={"evil.pth": f"import os; {code}", "sitecustomize.py": code})
+    wheel = world.wheel("fmt-plugin", plugin="fmt", broken=code,
+                        files={"evil.pth": f"import os; {code}", "sitecustomize.py": code})
     done = world.ok("install", wheel, *world.index, "--yes", "--json").json
     assert any(".pth" in w for w in done["warnings"])
     world.ok("list")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -39,7 +40,8 @@ def test_a_folder_lives_its_life(world: Any) -> None:
 
 
 def test_a_marketplace_lives_its_life(world: Any) -> None:
-    folder = world.market("acme", {"fmt": {"version": "1.0.0"}, "lint": {"entry": {"description": "finds faults", "keywords": ["x"]}}})
+    folder = world.market("acme",
+                          {"fmt": {"version": "1.0.0"}, "lint": {"entry": {"description": "finds faults", "keywords": ["x"]}}})
     added = world.ok("marketplace", "add", folder, "--json").json
     assert (added["name"], added["plugins"], added["source"]) == ("acme", 2, {"source": "directory", "path": str(folder)})
     (row,) = json.loads(world.ok("marketplace", "list", "--json").out)
@@ -136,6 +138,32 @@ def test_a_wheel_folder_lives_its_life(world: Any) -> None:
     assert environment() == before
 
 
+def test_an_install_refreshes_the_catalogue_first(world: Any) -> None:
+    folder = world.market("acme", {"fmt": {}})
+    world.commit(folder)
+    world.ok("marketplace", "add", f"file://{folder}/.git")
+    world.market("acme", {"fmt": {"version": "2.0.0"}, "new": {}})
+    world.commit(folder)
+    world.ok("install", "new@acme")
+    (folder / ".git").rename(folder / "gone")
+    done = world.ok("install", "fmt@acme", "--json").json
+    assert done["version"] == "2.0.0" and "cannot be fetched" in done["warnings"][0]
+
+
+def test_old_versions_go_after_two_weeks(world: Any) -> None:
+    """And until then there is a way back to them."""
+    for version in ("1.0.0", "2.0.0", "3.0.0"):
+        source = world.plugin("fmt", version)
+        world.ok("install" if version == "1.0.0" else "update", source if version == "1.0.0" else "fmt")
+    store, history = (world.config / "kernel" / "plugins" / name for name in ("store", "history"))
+    assert json.loads(world.ok("prune", "--yes", "--json").out)["swept"] == []
+    for path in (*store.iterdir(), *history.iterdir()):
+        os.utime(path, (1, 1))
+    assert len(json.loads(world.ok("prune", "--yes", "--json").out)["swept"]) == 2
+    assert world.versions() == {"fmt@installed": "3.0.0"} and len(list(store.iterdir())) == 1
+    world.refused("not-found", "rollback")
+
+
 def test_a_wheel_file_and_its_tool_in_a_session(world: Any) -> None:
     wheel = world.wheel("fmt-plugin", "1.0.0", plugin="fmt", tool="Fmt")
     world.ok("install", wheel, *world.index, "--yes")
@@ -197,9 +225,12 @@ def test_an_npm_package_of_a_marketplace(world: Any, registry: tuple[str, Path],
     monkeypatch.setenv("npm_config_cache", str(world.root / "npm-cache"))
     versions = {}
     for version in ("1.0.0", "1.1.0"):
-        script = {"preinstall": f"touch {world.root}/ran", "prepare": f"touch {world.root}/ran", "postinstall": f"touch {world.root}/ran"}
-        source = world.plugin("fmt", version, files={"package.json": json.dumps({"name": "fmt-npm", "version": version, "scripts": script})})
-        subprocess.run(["npm", "pack", "--ignore-scripts", "--pack-destination", str(folder)], cwd=source, check=True, capture_output=True)
+        script = {"preinstall": f"touch {world.root}/ran", "prepare": f"touch {world.root}/ran",
+                  "postinstall": f"touch {world.root}/ran"}
+        source = world.plugin("fmt", version,
+                              files={"package.json": json.dumps({"name": "fmt-npm", "version": version, "scripts": script})})
+        subprocess.run(["npm", "pack", "--ignore-scripts", "--pack-destination", str(folder)], cwd=source, check=True,
+                       capture_output=True)
         versions[version] = {"name": "fmt-npm", "version": version, "dist": {"tarball": f"{url}/fmt-npm-{version}.tgz"}}
         (folder / "fmt-npm").write_text(json.dumps({"name": "fmt-npm", "dist-tags": {"latest": version}, "versions": versions}))
         if version == "1.0.0":
@@ -218,7 +249,8 @@ def test_what_runs_is_shown_first_and_needs_a_word(world: Any) -> None:
     assert done.code == 2 and "hooks on PreToolUse" in done.err and "--yes" in done.err
     assert world.ok("install", source, "--dry-run", "--json").json["changed"] is True and world.versions() == {}
     info = json.loads(world.ok("info", source, "--json").out)
-    assert (info["kind"], info["runs"], info["hooks"], info["installed"]) == ("code", ["hooks on PreToolUse"], {"PreToolUse": 1}, False)
+    assert (info["kind"], info["runs"], info["hooks"],
+            info["installed"]) == ("code", ["hooks on PreToolUse"], {"PreToolUse": 1}, False)
     world.ok("install", source, "--yes")
     world.plugin("fmt", "1.1.0", hooks=True)
     world.ok("update", "fmt")  # nothing new that could run

@@ -18,7 +18,8 @@ from kernel.testing import ScriptedModel, call, module, text
 log = []
 os.environ["KERNEL_PROVIDER"] = "scripted"
 ScriptedModel.name = "scripted"
-turns = [call("Zfmt"), text("1"), call("Zfmt"), text("2"), call("Zfmt"), text("3"), call("Zfmt"), text("4"), call("Zfmt"), text("5")]
+turns = [call("Zfmt"), text("1"), call("Zfmt"), text("2"), call("Zfmt"), text("3"), call("Zfmt"), text("4"), call("Zfmt"),
+         text("5")]
 
 
 def results(model):
@@ -90,11 +91,13 @@ async def _wait():
 def test_a_session_changes_its_plugins_between_two_calls(world: Any) -> None:
     source = world.project_plugin("fmt", "1.0.0", tool="Zfmt", before=WAITING)
     code = source / "src" / "fmt_module" / "plugin.py"
-    code.write_text(code.read_text().replace("return ToolResult", "await _wait() if os.path.exists('wait') else None; return ToolResult"))
+    code.write_text(code.read_text().replace("return ToolResult",
+                                             "await _wait() if os.path.exists('wait') else None; return ToolResult"))
     world.ok("install", source, "--yes")
     world.project_plugin("fmt", "2.0.0", tool="Zfmt")
     (world.root / "wait-there").write_text("")
-    program = PROGRAM.replace('    async with anyio.create_task_group()', '    open("wait", "w").close()\n    async with anyio.create_task_group()')
+    program = PROGRAM.replace('    async with anyio.create_task_group()',
+                              '    open("wait", "w").close()\n    async with anyio.create_task_group()')
     done = subprocess.run([sys.executable, "-c", program, str(source)], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     log = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("LOG ")).removeprefix("LOG "))

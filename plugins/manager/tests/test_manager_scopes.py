@@ -47,8 +47,10 @@ def test_settings_that_cannot_be_edited_are_never_overwritten(world: Any, text: 
 
 
 @pytest.mark.parametrize(("scope", "file"), [("project", "settings.json"), ("local", "settings.local.json")])
-def test_a_project_scope_counts_in_a_trusted_project_only(world: Any, scope: str, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.ok("install", world.plugin("fmt"), "--scope", scope)
+def test_a_project_scope_counts_in_a_trusted_project_only(world: Any, scope: str, file: str,
+                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    done = world.ok("install", world.plugin("fmt"), "--scope", scope, "--json").json
+    assert "not been trusted" in done["warnings"][0]
     assert json.loads((world.project / ".claude" / file).read_text()) == {"enabledPlugins": {"fmt@installed": True}}
     assert not (world.config / "settings.json").exists()
     assert enabled_here(world) == {}, "not trusted"
@@ -99,7 +101,8 @@ def test_the_public_layout_is_read(world: Any) -> None:
     """What the reference installed is loaded from where it lies, and its marketplaces are known."""
     folder = world.plugin("pub", "3.0.0", folder=world.config / "plugins" / "cache" / "acme" / "pub" / "3.0.0")
     record = {"scope": "user", "installPath": str(folder), "version": "3.0.0", "installedAt": "x", "lastUpdated": "x"}
-    (world.config / "plugins" / "installed_plugins.json").write_text(json.dumps({"version": 2, "plugins": {"pub@acme": [record]}}))
+    (world.config / "plugins" / "installed_plugins.json").write_text(json.dumps({"version": 2,
+                                                                                 "plugins": {"pub@acme": [record]}}))
     market = world.market("acme", {"fmt": {}})
     known = {"acme": {"source": {"source": "directory", "path": str(market)}, "installLocation": str(market), "lastUpdated": "x"}}
     (world.config / "plugins" / "known_marketplaces.json").write_text(json.dumps(known))
@@ -170,8 +173,10 @@ def test_an_allowlist_of_marketplaces(world: Any, managed: Any) -> None:
     world.refused("blocked-by-policy", "install", "fmt@good")
 
 
-@pytest.mark.parametrize("spelling", [{"source": "github", "repo": "Evil/Plugins"}, {"source": "git", "url": "git@github.com:evil/plugins.git"},
-                                      {"source": "url", "url": "https://github.com/evil/plugins.git"}, {"source": "github", "repo": "evil/*"}])
+@pytest.mark.parametrize("spelling", [{"source": "github", "repo": "Evil/Plugins"},
+                                      {"source": "git", "url": "git@github.com:evil/plugins.git"},
+                                      {"source": "url", "url": "https://github.com/evil/plugins.git"}, {"source": "github",
+                                                                                                        "repo": "evil/*"}])
 def test_a_blocked_repository_is_blocked_in_every_spelling(world: Any, managed: Any, spelling: dict[str, str]) -> None:
     managed(blockedMarketplaces=[spelling])
     for spec in ("evil/plugins", "https://github.com/EVIL/plugins", "git@github.com:evil/plugins.git", "evil/plugins@v1"):

@@ -95,7 +95,8 @@ def commit(journal: Path, changes: list[Change]) -> None:
     """Make all changes, or none.
 
     :raises OSError: the disk; nothing has changed then.
-    :raises ManagerError: a settings file that cannot be edited; nothing has changed then.
+    :raises ManagerError: a settings file that cannot be edited; nothing has changed then. ``unfinished``: the disk failed
+        behind the journal; the next command makes the rest.
     """
     step("prepare")
     for change in changes:
@@ -113,8 +114,12 @@ def commit(journal: Path, changes: list[Change]) -> None:
     except BaseException:
         _forget(journal, changes, created)
         raise
-    step("switch")
-    _carry_out(journal, changes)
+    try:
+        step("switch")
+        _carry_out(journal, changes)
+    except OSError as error:
+        raise ManagerError("unfinished", f"the change is decided, but not yet made everywhere: {error.strerror or error}",
+                           context=str(error.filename or journal), hint="kernel plugins list finishes it") from error
 
 
 def _prepare(journal: Path, changes: list[Change]) -> list[Path]:

@@ -161,6 +161,22 @@ class Markets:
         location = str(place.relative_to(self.home.root))
         return Catalogue(source=source, install_location=location, last_updated=now(), commit=commit)
 
+    def refresh(self, name: str) -> str | None:
+        """Fetch a catalogue again that lies elsewhere, for the change that is under way; why that did not work, else ``None``."""
+        if name not in self.known() or self.source(name).get("source") in ("directory", "file"):
+            return None
+        try:
+            known, opened = self.fetch(self.source(name))
+            self._named(opened, name)
+        except ManagerError as error:
+            if error.type == "blocked-by-policy":
+                raise
+            return f"the marketplace {name} cannot be fetched, so its last catalogue counts: {error.message}"
+        before = self.state.marketplaces.get(name)
+        known.auto_update = before.auto_update if before else False
+        self.fetched[name], self._opened[name] = known, opened
+        return None
+
     def git_source(self, name: str) -> Source | None:
         """The repository of a marketplace, for versions of its own plugins; ``None`` for other kinds."""
         source = self.source(name)

@@ -91,6 +91,7 @@ def install(work: Work, spec: str, wanted: Wanted, approve: Approve, *, config: 
     source = parse(spec, work.scopes.cwd)
     if source.kind == "catalogue" and source.marketplace:
         policy.check_plugin(work.scopes.settings, f"{source.name}@{source.marketplace}")
+    stale = work.markets.refresh(source.marketplace) if source.marketplace else None
     resolver = work.resolver(wanted)
     root = resolver.add(source)
     policy.check_plugin(work.scopes.settings, root.id)
@@ -105,12 +106,25 @@ def install(work: Work, spec: str, wanted: Wanted, approve: Approve, *, config: 
     answer = Answer(ok=True, action="install", id=root.id, scope=wanted.scope, version=root.version,
                     changed=bool(new) or any(edits.values()), dependencies=[c.id for c in candidates if c is not root],
                     warnings=[f"{c.id}: {w}" for c in candidates for w in c.warnings], dry_run=dry_run)
+    answer.warnings += [stale] if stale else []
+    answer.warnings += not_counting(work, root.id, wanted.scope)
     if dry_run or not answer.changed:
         return answer
     for candidate in new:
         put(work, candidate, wanted.scope)
     work.switch(edits, f"install {root.id} {root.version}")
     return answer
+
+
+def not_counting(work: Work, id: str, scope: str) -> list[str]:
+    """Why switching a plugin on in a scope has no effect here."""
+    if scope in ("project", "local") and not work.scopes.settings.trusted:
+        return ["this folder has not been trusted, so what it switches on does not count yet"]
+    on, where = work.scopes.enabled(id)
+    order = ("managed", "cli", "local", "project", "user")
+    if on is False and where in order and order.index(where) < order.index(scope):
+        return [f"the {where} settings switch {id} off, and come before those of the scope {scope}"]
+    return []
 
 
 def put(work: Work, candidate: Candidate, scope: str) -> None:

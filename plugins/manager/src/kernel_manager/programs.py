@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from kernel_manager.errors import ManagerError
 from kernel_manager.sources import without_secrets
@@ -23,23 +25,43 @@ def run(args: list[str], *, cwd: Path, timeout: float, type: str, what: str, env
     :param type: the error's type where it fails; ``what`` names the work in the message.
     :raises ManagerError: it is not there, failed, or took too long.
     """
-    try:
-        process = subprocess.Popen(  # noqa: S603  # no shell; arguments are checked where sources are read
-            args, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**os.environ, **QUIET, **(env or {})}, start_new_session=True)
-    except FileNotFoundError:
-        raise ManagerError("missing-program", f"the program {args[0]!r} is not installed", context=what) from None
-    try:
-        out, err = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        _end(process)
-        raise ManagerError(type, f"took longer than {timeout:g} s", context=what) from None
-    except BaseException:
-        _end(process)
-        raise
+    with _ended_with_us():
+        try:
+            process = subprocess.Popen(  # noqa: S603  # no shell; arguments are checked where sources are read
+                args, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env={**os.environ, **QUIET, **(env or {})}, start_new_session=True)
+        except FileNotFoundError:
+            raise ManagerError("missing-program", f"the program {args[0]!r} is not installed", context=what) from None
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            raise ManagerError(type, f"took longer than {timeout:g} s", context=what) from None
+        except BaseException:
+            _end(process)
+            raise
     if process.returncode:
         raise ManagerError(type, _last_words(err or out) or f"ended with code {process.returncode}", context=what)
     return (err if stderr else out).decode("utf-8", "replace")
+
+
+@contextmanager
+def _ended_with_us() -> Iterator[None]:
+    """Signals that would end us without a word raise instead, so that the program can be ended, too."""
+    import threading
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

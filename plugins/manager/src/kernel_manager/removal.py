@@ -9,7 +9,7 @@ from kernel_manager import policy
 from kernel_manager.changes import Edits
 from kernel_manager.errors import ManagerError
 from kernel_manager.markets import source_of
-from kernel_manager.operations import Answer, Work, scope_of
+from kernel_manager.operations import Answer, Work, not_counting, scope_of
 from kernel_manager.resolve import needs_of
 from kernel_manager.scopes import SCOPES
 from kernel_manager.state import Record, State
@@ -37,6 +37,7 @@ def enable(work: Work, id: str, scope: str | None) -> Answer:
     if edits:
         work.switch({work.scopes.file(scope): edits}, f"enable {id}")
     return Answer(ok=True, action="enable", id=id, scope=scope, version=wanted[id].version, changed=bool(edits),
+                  warnings=not_counting(work, id, scope),
                   dependencies=[i for i in wanted if i != id])
 
 

@@ -25,13 +25,17 @@ _HOMES = {"install": "changing", "uninstall": "changing", "enable": "changing", 
           "search": "reading", "marketplace": "markets"}
 
 
+ALIASES = {"remove": "uninstall", "rm": "uninstall", "autoremove": "prune", "details": "info"}
+"""Other words of the contract for the same (section 13)."""
+
+
 class PluginsCommand:
     """One command of two words."""
 
     def __init__(self, word: str) -> None:
-        self.word = word
         self.name = f"plugins {word}"
-        self.summary = SUMMARIES[word]
+        self.word = ALIASES.get(word, word)
+        self.summary = SUMMARIES[self.word]
 
     def run(self, args: list[str]) -> int:
         """Exit code 0 where all is well, 1 where something was found or did not succeed, 2 for wrong usage."""
@@ -42,5 +46,5 @@ class PluginsCommand:
 
 
 def register(register: Callable[[PluginsCommand], None]) -> None:
-    for word in SUMMARIES:
+    for word in (*SUMMARIES, *ALIASES):
         register(PluginsCommand(word))
