@@ -1,8 +1,8 @@
 """Which of the events that a plugin answers were fired while its tests ran.
 
 A plugin says what it answers: ``metadata.kernel.implements`` in its manifest for Python, ``hooks/hooks.json`` (or the
-manifest's ``hooks``) for commands. Counted is what the real dispatcher fired in a ``Kit`` with the plugin taking part, and
-what ``run_hook`` handed to a command. A test that calls the hook function itself proves nothing about the manifest, and
+manifest's ``hooks``) for commands. Counted is what the real dispatcher fired with the plugin taking part, and what
+``run_hook`` handed to a command. A test that calls the hook function itself proves nothing about the manifest, and
 is not counted.
 """
 
@@ -16,7 +16,6 @@ from msgspec import Struct, field
 
 from kernel.dispatch import Dispatcher, Outcome
 from kernel.events import EVENTS, Event, snake
-from kernel.harness import Harness
 from kernel.manifest import read
 from kernel.session import Session
 
@@ -42,36 +41,30 @@ class Recorder(Struct):
 
 
 _active: list[Recorder] = []  # one, while a test run asks for coverage; the pytest plugin puts it there
+_fire = Dispatcher.fire
+
+
+async def _counting(self: Dispatcher, event: Event, session: Session | None = None) -> list[Outcome]:
+    for plugin, _, _ in self._implementations(type(event)):
+        note(plugin, event.event_name)
+    return await _fire(self, event, session)
 
 
 def start() -> Recorder:
-    """Count from now on."""
+    """Count from now on, in every harness of this process. Without it the dispatcher is untouched."""
     _active[:] = [Recorder()]
+    Dispatcher.fire = _counting  # type: ignore[method-assign]  # a reload makes a new dispatcher, so the class it is
     return _active[0]
 
 
 def stop() -> None:
     _active.clear()
+    Dispatcher.fire = _fire  # type: ignore[method-assign]
 
 
 def note(plugin: str, event: str) -> None:
     if _active:
         _active[0].note(plugin, event)
-
-
-class _Listening(Dispatcher):
-    """The real dispatcher, which also counts."""
-
-    async def fire(self, event: Event, session: Session | None = None) -> list[Outcome]:
-        for plugin, _, _ in self._implementations(type(event)):
-            note(plugin, event.event_name)
-        return await super().fire(event, session)
-
-
-def watch(harness: Harness) -> None:
-    """Count what this harness fires; without anybody who asked for coverage nothing is changed."""
-    if _active:
-        harness.dispatcher = _Listening(harness.plugins.manager)
 
 
 class Coverage(Struct):

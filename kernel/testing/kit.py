@@ -21,7 +21,6 @@ from kernel.plugins import PluginSet, decide, find
 from kernel.session import Session
 from kernel.settings import Layer, Settings
 from kernel.testing.builders import event as build_event
-from kernel.testing.event_coverage import watch
 from kernel.testing.scripted import Scripted, ScriptedModel
 from kernel.testing.stand_ins import StubPolicy, module
 from kernel.tools import Tool
@@ -99,7 +98,6 @@ class Kit:
         self.harness = Harness(
             Options(**{"cwd": cwd, "persist": False, "plugin_dirs": folders, **options}), plugins=plugins, clock=clock,
             settings=Settings(layers, [], config_dir=cwd / ".config", project_root=cwd, trusted=True))
-        watch(self.harness)
 
     def open(self) -> Session:
         return self.harness.open(self.outputs.append)

@@ -18,7 +18,7 @@ import pytest
 from kernel_scaffold.kinds import KINDS
 
 ROOT = Path(__file__).parents[3]
-NEEDED = (".", "plugins/scaffold", "plugins/linter", "plugins/command-hooks", "plugins/skills")
+FOLDERS = (".", "plugins/linter", "plugins/command-hooks", "plugins/skills")
 NO_INDEX = re.compile("No matching distribution|Could not find a version|Connection|Temporary failure|timed out", re.IGNORECASE)
 
 
@@ -45,9 +45,9 @@ def fresh(tmp_path: Path) -> Fresh:
     done = made.run(tmp_path, "pip", "install", "-q", "hatchling", "editables")
     if done.returncode and NO_INDEX.search(done.stderr):
         pytest.skip(f"no index to install from: {done.stderr.strip().splitlines()[-1]}")
-    # The project itself is installed the quick way; the new plugins below are not.
-    folders = [part for name in NEEDED for part in ("-e", str(ROOT / name))]
-    done = made.run(tmp_path, "pip", "install", "-q", "--no-build-isolation", *folders)
+    # The project itself is installed the quick way; the new plugins below are not. The scaffold is a wheel, templates included.
+    folders = [part for name in FOLDERS for part in ("-e", str(ROOT / name))]
+    done = made.run(tmp_path, "pip", "install", "-q", "--no-build-isolation", *folders, str(ROOT / "plugins/scaffold"))
     assert done.returncode == 0, done.stderr
     return made
 
