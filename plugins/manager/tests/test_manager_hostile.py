@@ -298,6 +298,11 @@ def test_a_marketplace_with_a_bad_name(world: Any, name: Any, type: str) -> None
     world.refused(type, "marketplace", "add", folder)
 
 
+@pytest.mark.parametrize("name", ["acme-claude-plugins", "my-claude-skills", "healthcare-tools", "claude-plugins", "superpowers"])
+def test_a_marketplace_may_say_what_it_is_for(world: Any, name: str) -> None:
+    world.ok("marketplace", "add", world.market(name, {}))
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"name": "x"}', '{"name": "x", "owner": "me", "plugins": []}',
                                   '{"name": "x", "owner": {"name": "o"}, "plugins": {}}',
                                   '{"name": "x", "owner": {"name": "o"}, "plugins": '

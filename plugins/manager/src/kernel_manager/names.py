@@ -18,7 +18,6 @@ OUR_SOURCES = frozenset(("inline", "builtin", "skills-dir", "synced", "installed
 """What stands behind the ``@`` of an id that comes from no marketplace."""
 
 _DEVICES = {"con", "prn", "aux", "nul", "conin$", "conout$", *(f"{d}{n}" for d in ("com", "lpt") for n in "123456789¹²³")}
-_SPOOF = re.compile(r"(official|anthropic|claude).*(official|anthropic|claude|plugins|marketplace)", re.IGNORECASE)
 MAX_PATH, MAX_NAME, MAX_DEPTH = 1024, 255, 32
 
 
@@ -66,9 +65,27 @@ def check_marketplace_name(name: object, repository_owner: str | None) -> str:
         return name
     if owners is not None:
         raise ManagerError("reserved-name", f"the marketplace name {name!r} is kept for repositories of {', '.join(owners)}")
-    if _SPOOF.search(name):
+    if _imitates(name.lower()):
         raise ManagerError("reserved-name", f"the marketplace name {name!r} looks like one of the vendor's own")
     return name
+
+
+def _imitates(name: str) -> bool:
+    """The words of a reserved name in another order or with more, or one letter away from one."""
+    words = set(re.split(r"[-_.]+", name))
+    things = words & {"plugin", "plugins", "marketplace", "skills", "community"}
+    if things and (words & {"anthropic", "anthropics"} or ("claude" in words and words & {"official", "verified"})):
+        return True
+    return any(len(known) > 10 and _one_away(name, known) for known in RESERVED_MARKETPLACES)
+
+
+def _one_away(one: str, other: str) -> bool:
+    """Whether one letter was changed, added or left out."""
+    if abs(len(one) - len(other)) > 1:
+        return False
+    start = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return any(a[start + i:] == b[start + j:] for a, b, i, j in (
+        (one, other, 1, 1), (one, other, 1, 0), (one, other, 0, 1)))
 
 
 def check_member(name: str, where: str) -> tuple[str, ...]:
