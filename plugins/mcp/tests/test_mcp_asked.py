@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 from kernel_mcp.host import PERSON
 
-from kernel import ElicitationHookResult, ElicitationResultResult
+from kernel import DirectoryAdded, ElicitationHookResult, ElicitationResultResult
 from kernel.testing import call, module, text
 
 if TYPE_CHECKING:
@@ -21,6 +22,21 @@ def test_roots_are_the_launch_directory_and_the_added_ones(bench: Bench, tmp_pat
     more.mkdir()
     done = bench.run(bench.kit(call("mcp__good__roots", "c1"), text("done"), add_dirs=[more]))
     assert [r["uri"] for r in json.loads(done.result_of("c1")["content"])["roots"]] == [tmp_path.as_uri(), more.as_uri()]
+
+
+def test_a_new_root_is_told(bench: Bench, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+
+    async def all_of_it() -> None:
+        session = bench.kit(args=("--log", str(log))).open()
+        await session.start()
+        await session.fire(session.make(DirectoryAdded, directory=str(tmp_path / "later"), source="slash_command"))
+        said = await session.plugin_state["mcp"].call("good", "roots", {})
+        assert (tmp_path / "later").as_uri() in said[0]
+        await session.close()
+
+    anyio.run(all_of_it)
+    assert "notifications/roots/list_changed" in log.read_text()
 
 
 def asked(bench: Bench, hooks: dict[str, Any] | None = None, person: Any = None, name: str = "ask", **given: Any) -> Any:

@@ -182,7 +182,8 @@ def test_nothing_heavy_is_imported_without_a_server(place: Place) -> None:
         "    session = Kit(Path.cwd(), [text('done')], installed=['mcp']).open()\n"
         "    await session.start(); await session.close()\n"
         "anyio.run(main)\n"
-        "print([m for m in ('mcp', 'mcp_types', 'pydantic', 'httpx2', 'kernel_mcp.bridge', 'kernel_mcp.link') if m in sys.modules])"
+        "heavy = 'mcp', 'mcp_types', 'pydantic', 'httpx2', 'kernel_mcp.bridge', 'kernel_mcp.link'\n"
+        "print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=place.cwd, env=place.env, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "[]", done.stderr

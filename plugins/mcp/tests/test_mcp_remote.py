@@ -373,3 +373,72 @@ def test_a_server_of_the_program_that_runs_us(
         "unknown": "failed",
         "dead": "failed",
     }
+
+
+def test_a_server_of_the_program_is_tried_again_with_each_prompt(tmp_path: Path, web: Any) -> None:
+    answers: list[bool] = [False]
+
+    async def channel(server: str, message: dict[str, Any]) -> dict[str, Any] | None:
+        if not answers[0]:
+            raise RuntimeError("not yet")
+        return web.answer(message) or {"jsonrpc": "2.0", "result": {}}
+
+    async def all_of_it() -> None:
+        config = json.dumps({"mcpServers": {"far": {"type": "sdk"}}})
+        made = Kit(
+            tmp_path, [text("one"), call("mcp__far__work", "c1"), text("two")], installed=["mcp"], extra={"mcp_config": [config]}
+        )
+        session = made.open()
+        session.plugin_state["mcp.channel"] = channel
+        await made.run("go", session)
+        assert session.init_facts["mcp_servers"] == [{"name": "far", "status": "failed"}]
+        answers[0] = True
+        done = await made.run("again", session)
+        assert done.result_of("c1")["content"] == "done"
+        await session.close()
+
+    anyio.run(all_of_it)
+
+
+def test_a_server_behind_a_web_socket(tmp_path: Path, web: Any) -> None:
+    """Text frames both ways; the header goes with the opening request; a frame that is no message is noise."""
+    pytest.importorskip("wsproto")
+    from wsproto import ConnectionType, WSConnection
+    from wsproto.events import AcceptConnection, CloseConnection, Ping, Request, TextMessage
+
+    seen: list[str] = []
+
+    async def serve(stream: Any) -> None:
+        server = WSConnection(ConnectionType.SERVER)
+        async with stream:
+            while True:
+                try:
+                    server.receive_data(await stream.receive())
+                except (anyio.EndOfStream, anyio.BrokenResourceError):
+                    return
+                for event in server.events():
+                    out: list[Any] = []
+                    if isinstance(event, Request):
+                        seen.append(dict(event.extra_headers).get(b"x-key", b"").decode())
+                        out = [AcceptConnection(subprotocol="mcp")]
+                    elif isinstance(event, TextMessage):
+                        reply = web.answer(json.loads(event.data))
+                        out = [TextMessage(data="no message")] + ([TextMessage(data=json.dumps(reply))] if reply else [])
+                    elif isinstance(event, Ping | CloseConnection):
+                        out = [event.response()]
+                    for item in out:
+                        await stream.send(server.send(item))
+
+    async def all_of_it() -> None:
+        listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        async with anyio.create_task_group() as group:
+            group.start_soon(listener.serve, serve)
+            made = kit(tmp_path, web, entry={"type": "ws", "url": f"ws://127.0.0.1:{port}/", "headers": {"X-Key": "k"}})
+            session, link = await connected(made)
+            assert link.status == "connected", link.error
+            assert (await call_tool(link, "work", {})).content[0].text == "done" and seen == ["k"]
+            await session.close()
+            group.cancel_scope.cancel()
+
+    anyio.run(all_of_it)

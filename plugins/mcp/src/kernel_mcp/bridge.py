@@ -53,6 +53,27 @@ class Bridge:
             if view.session is session:
                 view.sync()
 
+    async def retry(self) -> None:
+        """Servers of the program that runs us whose handshake failed are tried again with each prompt (SDK contract, 7.6)."""
+        again = {n for n, link in self.links.items() if link.server.kind == "sdk" and link.status == "failed" and not link.worked}
+        for name in again:
+            self.links[name].start()
+        if again:
+            await self.wait(self.host.limits.connect_wait_s, again)
+
+    async def root_added(self, folder: str) -> None:
+        """Another working directory: servers of the older revision are told; the newer one has no such notice."""
+        import warnings
+        from pathlib import Path
+
+        self.host.added.append(Path(folder))
+
+        for link in self.links.values():
+            if link.status == "connected" and not self.host.is_modern(link.client):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # the package warns that a later revision drops the notice
+                    await link.client.send_roots_list_changed()
+
     async def close(self) -> None:
         await asyncio.gather(*(link.stop() for link in self.links.values()), return_exceptions=True)
 

@@ -38,6 +38,11 @@ class McpExtension(Extension):
         if found.servers or found.disabled or found.errors:
             await _open(session, found)
 
+    async def before_prompt(self, session: Session) -> None:
+        bridge: Bridge | None = session.plugin_state.get(STATE)
+        if bridge is not None and bridge.host.session is session:
+            await bridge.retry()
+
     async def before_request(self, session: Session) -> None:
         for view in session.plugin_state.get(VIEWS, ()):
             view.sync()

@@ -37,6 +37,8 @@ class Host:
         self.session = session
         self.login = login
         self.limits = lim.read()
+        self.added: list[Path] = []
+        """Working directories that came while the session lived."""
         self.waiting_for_person = 0
         """How many servers wait for a person now; their calls are not idle."""
         self._slots = {False: anyio.Semaphore(self.limits.local), True: anyio.Semaphore(self.limits.remote)}
@@ -101,12 +103,16 @@ class Host:
 
         return await open_client(self, link, stack)
 
-    def listens(self, client: Any) -> bool:
-        """Whether change notices come on a stream that we open."""
+    def is_modern(self, client: Any) -> bool:
+        """Whether the connection speaks a revision without sessions."""
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+        return client.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    def listens(self, client: Any) -> bool:
+        """Whether change notices come on a stream that we open."""
         has = client.server_capabilities
-        return client.protocol_version in MODERN_PROTOCOL_VERSIONS and any(
+        return self.is_modern(client) and any(
             getattr(getattr(has, kind, None), "list_changed", False) for kind in ("tools", "prompts", "resources"))
 
     async def listen(self, link: Link, client: Any) -> None:
@@ -136,7 +142,7 @@ class Host:
 
     def roots(self) -> list[tuple[str, str]]:
         """The launch directory and the additional ones, as (URI, name)."""
-        folders = [Path(self.cwd), *(Path(d) for d in self.session.options.add_dirs)]
+        folders = [Path(self.cwd), *(Path(d) for d in self.session.options.add_dirs), *self.added]
         return [(folder.absolute().as_uri(), folder.name) for folder in dict.fromkeys(folders)]
 
 

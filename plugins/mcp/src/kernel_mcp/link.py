@@ -60,6 +60,8 @@ class Link:
         self._over = anyio.Event()
         self._stopping = False
         self._again = False
+        self.worked = False
+        """Whether it was ever connected."""
         self._stale: set[str] = set()
         self._wake = anyio.Event()
         self.gate: Any = None
@@ -163,7 +165,7 @@ class Link:
                             await self._list_all(client, KINDS[1:])
                     started.set()
                     watchdog.cancel()
-                    self.client = client
+                    self.client, self.worked = client, True
                     self._set("connected")
                     async with anyio.create_task_group() as group:
                         group.start_soon(self._keep_fresh, client)

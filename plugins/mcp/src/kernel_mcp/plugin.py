@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kernel import hookimpl
 
 if TYPE_CHECKING:
-    from kernel import Command, Extension, Registry, Session, UserPromptSubmit
+    from kernel import Command, DirectoryAdded, Extension, Registry, Session, UserPromptSubmit
 
 
 @hookimpl
@@ -30,3 +30,10 @@ async def user_prompt_submit(event: UserPromptSubmit, session: Session) -> None:
         from kernel_mcp.resources import mentioned
 
         await mentioned(session.plugin_state["mcp"], session, event.prompt)
+
+
+@hookimpl
+async def directory_added(event: DirectoryAdded, session: Session) -> None:
+    bridge = session.plugin_state.get("mcp")
+    if bridge is not None:
+        await bridge.root_added(event.directory)
