@@ -26,7 +26,7 @@ class Routed(ScriptedModel):
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Any]:
         messages = request.history.wire()
-        said = [b.get("text", "") for m in (messages[0], messages[-1]) for b in m["content"]]
+        said = [b.get("text", "") for m in messages if m["role"] == "user" for b in m["content"]]
         word = next((w for w in self.routes if any(t.startswith(w) for t in said)), "")
         main, self.turns = self.turns, self.routes.get(word, self.turns)
         events = super().stream(request)

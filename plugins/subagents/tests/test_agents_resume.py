@@ -1,4 +1,4 @@
-"""Agents that go on: messages to running and finished ones, the next process, forks, the conversation as an agent, memory, skills."""
+"""Agents that go on: messages, the next process, forks; the conversation as an agent; memory, skills."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def first_id(world: World) -> str:
 # -- messages ------------------------------------------------------------------------------------------------------------
 async def test_a_finished_agent_goes_on_with_all_it_knows_under_its_id(scout: World) -> None:
     path = scout.write("a.txt", "an oak\n")
-    turns = [agent("Look."), lambda body: call("SendMessage", "s", to=first_id(scout), message="And birds?"), text("a"), text("b")]
+    turns = [agent("Look."), lambda body: call("SendMessage", "s", to=first_id(scout), message="And birds?"), text("a"),
+             text("b")]
     await scout.run(turns, {"Look.": [call("Read", file_path=str(path)), text("One tree."), text("Two birds.")]})
     await scout.settle()
     last = scout.told("Look.")
@@ -40,23 +41,25 @@ async def test_a_finished_agent_goes_on_with_all_it_knows_under_its_id(scout: Wo
 
 
 async def test_a_running_agent_reads_a_message_before_its_next_request(scout: World) -> None:
-    gate = Gate()
+    gate, other = Gate(), Gate()
+    other.name = "Other"  # type: ignore[misc]
 
-    def send(body: Any) -> Any:
-        return call("SendMessage", "s", to="eyes", message="Mind the birds.")
-
-    async def open_later() -> None:
-        await scout.until(lambda: bool(gate.waiting and scout.said("task_started")))
-        agents = scout.session.agents
-        await scout.until(lambda: any(len(a.child.inbox) for a in agents.known.values()))  # type: ignore[union-attr]
+    def let_go(body: Any) -> Any:
         gate.open.set()
+        return text("a")
 
-    scout.open([agent("Look.", background=True, name="eyes"), send, text("a"), text("b")], {"Look.": [call("Gate"), text("seen")]},
-               tools=[gate])
+    async def when_it_works() -> None:
+        await scout.until(lambda: bool(gate.waiting))
+        other.open.set()
+
+    send = call("SendMessage", "s", to="eyes", message="Mind the birds.")
+    scout.open([agent("Look.", background=True, name="eyes"), call("Other"), send, let_go, text("b")],
+               {"Look.": [call("Gate"), text("seen")]}, tools=[gate, other])
     async with anyio.create_task_group() as group:
-        group.start_soon(open_later)
+        group.start_soon(when_it_works)
         await scout.go("Start.")
     await scout.settle()
+    assert "is running" in scout.result("s")
     assert "Mind the birds." in scout.told("Look.") and "not the user's" in scout.told("Look.")
 
 
@@ -66,7 +69,8 @@ async def test_whom_a_message_does_not_reach(scout: World) -> None:
                            call("SendMessage", "s3", to=str(scout.said("task_started")[2]["task_id"]), message="x"),
                            call("SendMessage", "s4", to="eyes", message=" ")], text("done")]
     await scout.run(turns, {"Look.": [text("1"), text("2")], "Search.": [text("3")]})
-    assert "now belongs to the agent" in scout.result("s1") and str(scout.said("task_started")[1]["task_id"]) in scout.result("s1")
+    second = str(scout.said("task_started")[1]["task_id"])
+    assert f"now belongs to the agent {second}" in scout.result("s1")
     assert "No agent has the id or name 'nobody'" in scout.result("s2") and "Explore cannot be sent" in scout.result("s3")
     assert "blank" in scout.result("s4")
 
@@ -78,7 +82,8 @@ async def test_the_list_of_agents_that_can_be_reached(scout: World) -> None:
 
 
 async def test_the_model_of_the_call_holds_when_it_goes_on(scout: World) -> None:
-    turns = [agent("Look.", model="haiku"), lambda body: call("SendMessage", "s", to=first_id(scout), message="More."), text("a"), text("b")]
+    turns = [agent("Look.", model="haiku"), lambda body: call("SendMessage", "s", to=first_id(scout), message="More."), text("a"),
+             text("b")]
     await scout.run(turns, {"Look.": [text("1"), text("2")]})
     await scout.settle()
     assert [r["model"] for r in scout.model.by_route["Look."]] == ["haiku", "haiku"]
@@ -87,7 +92,8 @@ async def test_the_model_of_the_call_holds_when_it_goes_on(scout: World) -> None
 # -- the next process ------------------------------------------------------------------------------------------------------
 async def test_transcripts_lie_beside_the_sessions_and_an_agent_goes_on_in_the_next_process(scout: World) -> None:
     kept = {"persist": True, "more": ("sessions",)}
-    run = await scout.run([agent("Look.", name="eyes"), text("done")], {"Look.": [call("Glob", pattern="*"), text("One tree.")]}, **kept)
+    run = await scout.run([agent("Look.", name="eyes"), text("done")],
+                          {"Look.": [call("Glob", pattern="*"), text("One tree.")]}, **kept)
     agent_id, path = first_id(scout), Path(run.session.transcript.path)
     side = path.with_suffix("") / "subagents" / f"agent-{agent_id}.jsonl"
     lines = [json.loads(line) for line in side.read_text().splitlines()]
@@ -98,8 +104,8 @@ async def test_transcripts_lie_beside_the_sessions_and_an_agent_goes_on_in_the_n
     assert "One tree." not in [json.loads(line).get("agentId") for line in path.read_text().splitlines()]
     assert not any(json.loads(line).get("isSidechain") for line in path.read_text().splitlines())
     await run.session.close()
-    await scout.run([call("SendMessage", "s", to="eyes", message="And birds?"), text("a"), text("b")], {"Look.": [text("Two birds.")]},
-                    prompt="Ask the eyes.", resume=run.session.id, **kept)
+    await scout.run([call("SendMessage", "s", to="eyes", message="And birds?"), text("a"), text("b")],
+                    {"Look.": [text("Two birds.")]}, prompt="Ask the eyes.", resume=run.session.id, **kept)
     await scout.settle()
     assert "One tree." in scout.told("Look.") and "And birds?" in scout.told("Look.") and "Two birds." in scout.told()
     again = [json.loads(line) for line in side.read_text().splitlines()]
@@ -117,7 +123,8 @@ async def test_a_type_that_is_gone_cannot_go_on_in_the_next_process(scout: World
 
 
 # -- forks -----------------------------------------------------------------------------------------------------------------
-async def test_a_fork_knows_everything_and_its_first_request_reads_the_parents_cache(scout: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_fork_knows_everything_and_its_first_request_reads_the_parents_cache(
+        scout: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CODE_FORK_SUBAGENT", "1")
     turns = [agent("Your part.", type="fork", background=None, model="haiku"), text("a"), text("b")]
     await scout.run(turns, {"Your part.": [agent("Deeper.", "d"), text("half")]}, prompt="The secret is 7.")
@@ -175,8 +182,8 @@ async def test_a_resumed_session_is_the_agent_that_it_was(world: World) -> None:
 
 async def test_stop_hooks_of_the_main_agent_stay_stop(world: World) -> None:
     log = world.root / "log"
-    world.write(".config/agents/lead.md", "---\nname: lead\ndescription: d\nhooks:\n  Stop:\n    - hooks:\n        - type: command\n"
-                                          f"          command: echo stop >> {log}\n---\nYou lead.\n")
+    world.write(".config/agents/lead.md", "---\nname: lead\ndescription: d\nhooks:\n  Stop:\n    - hooks:\n"
+                                          f"        - type: command\n          command: echo stop >> {log}\n---\nYou lead.\n")
     world.write(".claude/agents/scout.md", SCOUT)
     await world.run([agent("Look."), text("done")], {"Look.": [text("x")]}, extra={"agent": "lead"})
     assert log.read_text() == "stop\n"
@@ -191,8 +198,8 @@ async def test_an_agent_reads_and_writes_its_memory(scope: str, place: str, worl
     folder.mkdir(parents=True)
     (folder / "MEMORY.md").write_text("\n".join(f"line {n}" for n in range(300)))
     await world.run([agent("Look."), text("done")], {"Look.": [
-        call("Read", file_path=str(folder / "MEMORY.md")), call("Write", "w", file_path=str(folder / "new.md"), content="learned"),
-        text("x")]})
+        call("Read", file_path=str(folder / "MEMORY.md")),
+        call("Write", "w", file_path=str(folder / "new.md"), content="learned"), text("x")]})
     system = json.dumps(world.model.by_route["Look."][0]["system"])
     assert "line 199" in system and "line 200" not in system and str(folder) in system
     assert {"Read", "Write", "Edit"} <= set(world.tools("Look."))
@@ -207,7 +214,8 @@ async def test_no_memory_where_it_is_switched_off(world: World) -> None:
 
 async def test_skills_are_loaded_in_full_and_missing_ones_are_skipped(world: World) -> None:
     world.write(".claude/skills/birds/SKILL.md", "---\nname: birds\ndescription: About birds.\n---\nA robin has a red breast.\n")
-    world.write(".claude/skills/secret/SKILL.md", "---\nname: secret\ndescription: d\ndisable-model-invocation: true\n---\nHidden text.\n")
+    world.write(".claude/skills/secret/SKILL.md",
+                "---\nname: secret\ndescription: d\ndisable-model-invocation: true\n---\nHidden text.\n")
     world.agent("scout", skills="birds, secret, missing")
     await world.run([agent("Look."), text("done")], {"Look.": [text("x")]}, more=("skills",))
     first = json.dumps(world.model.by_route["Look."][0]["messages"])

@@ -35,6 +35,11 @@ def repo(world: World) -> World:
     return world
 
 
+def gone() -> int:
+    """The id of a process that has ended."""
+    return int(subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True).stdout)
+
+
 def trees(world: World) -> list[str]:
     return [line.removeprefix("worktree ") for line in git(world.root, "worktree", "list", "--porcelain").splitlines()
             if line.startswith("worktree ")][1:]
@@ -46,7 +51,8 @@ def branches(world: World) -> list[str]:
 
 async def run(world: World, work: list[Any], *, turns: list[Any] | None = None, **kit: Any) -> None:
     kit = {"permission_mode": "bypassPermissions", **kit}
-    await world.run(turns or [agent("Work.", isolation="worktree"), text("done"), text("ok")], {"Work.": [*work, text("report")]}, **kit)
+    turns = turns or [agent("Work.", isolation="worktree"), text("done"), text("ok")]
+    await world.run(turns, {"Work.": [*work, text("report")]}, **kit)
 
 
 async def test_without_changes_it_goes_with_its_branch(repo: World) -> None:
@@ -59,8 +65,8 @@ async def test_without_changes_it_goes_with_its_branch(repo: World) -> None:
                                   "git -c user.name=t -c user.email=t@x commit --allow-empty -qm work"])
 async def test_with_changes_or_commits_it_stays_and_the_parent_learns_where(work: str, repo: World) -> None:
     seen: list[Any] = []
-    await run(repo, [call("Bash", "b", command=work)],
-              hooks={"h": module(post_tool_use=lambda event: seen.append(event.tool_response) if event.tool_name == "Agent" else None)})
+    hooks = module(post_tool_use=lambda event: seen.append(event.tool_response) if event.tool_name == "Agent" else None)
+    await run(repo, [call("Bash", "b", command=work)], hooks={"h": hooks})
     (path,) = trees(repo)
     assert path in repo.result("toolu_1") and seen[0]["worktreePath"] == path
     assert seen[0]["worktreeBranch"] in branches(repo) and not (repo.root / "new.txt").exists()
@@ -70,7 +76,8 @@ async def test_with_changes_or_commits_it_stays_and_the_parent_learns_where(work
 
 async def test_it_is_locked_while_the_agent_works(repo: World) -> None:
     gate = Gate()
-    await run(repo, [call("Gate")], turns=[agent("Work.", isolation="worktree", background=True), text("a"), text("b")], tools=[gate])
+    turns = [agent("Work.", isolation="worktree", background=True), text("a"), text("b")]
+    await run(repo, [call("Gate")], turns=turns, tools=[gate])
     await repo.until(lambda: bool(gate.waiting))
     assert "locked agent of process" in git(repo.root, "worktree", "list", "--porcelain")
     gate.open.set()
@@ -121,6 +128,24 @@ async def test_a_link_in_the_way_is_refused(repo: World, tmp_path: Path) -> None
     assert "passes through a link" in repo.result("toolu_1") and list((tmp_path / "elsewhere").iterdir()) == []
 
 
+async def test_old_worktrees_without_work_go_and_locks_of_dead_processes_too(repo: World) -> None:
+    places = {}
+    for name in ("agent-old", "agent-dirty", "agent-ahead", "agent-new", "agent-alive", "mine"):
+        places[name] = repo.root / ".claude" / "worktrees" / name
+        git(repo.root, "worktree", "add", "-q", "-b", f"worktree-{name}", str(places[name]))
+    (places["agent-dirty"] / "x").write_text("work")
+    git(places["agent-ahead"], "commit", "-q", "--allow-empty", "-m", "work")
+    git(repo.root, "worktree", "lock", "--reason", f"agent of process {gone()}", str(places["agent-old"]))
+    git(repo.root, "worktree", "lock", "--reason", f"agent of process {os.getpid()}", str(places["agent-alive"]))
+    for name, path in places.items():
+        if name != "agent-new":
+            os.utime(path, (1, 1))
+    await run(repo, [])
+    left = {name for name, path in places.items() if path.exists()}
+    assert left == {"agent-dirty", "agent-ahead", "agent-new", "agent-alive", "mine"}
+    assert "worktree-agent-old" not in branches(repo)
+
+
 # -- hooks ---------------------------------------------------------------------------------------------------------------
 async def test_a_hook_makes_and_removes_the_worktree_instead_of_git(world: World, tmp_path: Path) -> None:
     world.write(".claude/agents/scout.md", SCOUT)
@@ -153,7 +178,8 @@ async def test_a_relative_path_of_a_hook_and_one_in_python(world: World) -> None
 async def test_edits_of_the_main_checkout_are_blocked_in_every_mode(repo: World) -> None:
     target = str(repo.root / "tracked.txt")
     (repo.root / "link").symlink_to(repo.root / ".claude")
-    await run(repo, [[call("Write", "w", file_path=target, content="x"), call("Write", "l", file_path=f"{repo.root}/link/new", content="x"),
+    await run(repo, [[call("Write", "w", file_path=target, content="x"),
+                      call("Write", "l", file_path=f"{repo.root}/link/new", content="x"),
                       call("Bash", "c", command=f"cd {repo.root} && touch escaped"),
                       call("Bash", "g", command=f"git -C {repo.root} checkout -q -b stolen")]])
     assert (repo.root / "tracked.txt").read_text() == "one\n" and not (repo.root / "escaped").exists()
@@ -169,14 +195,17 @@ def fence(tmp_path: Path) -> Fence:
     return Fence(os.path.realpath(tree), os.path.realpath(main))
 
 
-BLOCKED = ["cd ..", "cd {main}", "cd {main} && ls", "ls; cd {main}", "(cd {main}; ls)", "cd", "cd ~", "cd -", "cd $HOME", "cd $(pwd)/..",
-           "cd `x`", "pushd {main}", "git -C {main} status", "git -C .. log", "git -C ../../.. log", "git --git-dir={main}/.git log",
+BLOCKED = ["cd ..", "cd {main}", "cd {main} && ls", "ls; cd {main}", "(cd {main}; ls)", "cd", "cd ~", "cd -", "cd $HOME",
+           "cd $(pwd)/..", "cd `x`", "pushd {main}", "git -C {main} status", "git -C .. log", "git -C ../../.. log",
+           "git --git-dir={main}/.git log",
            "git --git-dir {main}/.git log", "git --work-tree {main} checkout .", "GIT_DIR={main}/.git git log",
-           "env GIT_WORK_TREE={main} git checkout .", "export GIT_DIR={main}/.git", "cd sub/../../..", "echo {{a,b}}", "touch x{{1..3}}",
+           "env GIT_WORK_TREE={main} git checkout .", "export GIT_DIR={main}/.git", "cd sub/../../..", "echo {{a,b}}",
+           "touch x{{1..3}}",
            "cat <<EOF\n$x\nEOF", "cd sub && cd ../..", "if true; then cd {main}; fi", "cd 'un", "git -c x=y -C {main} log",
            "/usr/bin/git -C {main} log", "cd ~root", "cd {main}/*", "command cd {main}", "true\ncd {main}", "git -C $X log"]
-FREE = ["ls", "cd sub", "cd sub && cd ..", "cd {tree}", "git status", "git -C sub log", "git -C {tree} log", "git commit -m 'cd ..'",
-        "cat <<'EOF'\n$x\nEOF", "echo ${{x}}", "git log -- sub", "grep -r cd .", "echo git -C x", "cd ./sub; ls", "GIT_DIR={tree}/.git git log",
+FREE = ["ls", "cd sub", "cd sub && cd ..", "cd {tree}", "git status", "git -C sub log", "git -C {tree} log",
+        "git commit -m 'cd ..'", "cat <<'EOF'\n$x\nEOF", "echo ${{x}}", "git log -- sub", "grep -r cd .", "echo git -C x",
+        "cd ./sub; ls", "GIT_DIR={tree}/.git git log",
         "awk '{{print $1}}' f", "git checkout -b x"]
 
 

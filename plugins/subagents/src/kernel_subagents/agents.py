@@ -14,7 +14,7 @@ from kernel_subagents.catalogue import Catalogue
 from kernel_subagents.definition import Definition
 from kernel_subagents.filters import Chosen, choose
 from kernel_subagents.models import choose_model
-from kernel_subagents.prepare import hooks_for, mode_of, preload, system_prompt
+from kernel_subagents.prepare import hooks_for, mode_of, preload, servers_for, system_prompt
 from kernel_subagents.running import Agent, Outcome
 
 if TYPE_CHECKING:
@@ -169,7 +169,10 @@ class Agents:
         meta = {"agentType": definition.name, "toolUseId": request.tool_use_id, "parentAgentId": parent, "worktreePath": spec.cwd,
                 "name": request.name, "description": request.description, "model": request.model}
         child = Child(session, spec, self.root.transcript.child(spec.agent_id, meta))
-        child.plugin_state.update(hooks_for(session, definition))
+        child.plugin_state.update(hooks_for(session, definition) | servers_for(session, definition))
+        remembers = memory.folder(self.root, definition)
+        if remembers is not None:
+            child.plugin_state[memory.FOLDERS] = [str(remembers.path)]
         agent = Agent(definition, child, description=request.description, name=request.name, background=background,
                       prompt=request.prompt)
         spec.watch = agent.saw

@@ -17,7 +17,7 @@ EDITS = frozenset({"Edit", "Write", "NotebookEdit"})
 SHELLS = frozenset({"Bash", "PowerShell", "Monitor"})
 _HEREDOC = re.compile(r"<<-?\s*(?![<'\"\\\s-])[A-Za-z_]")
 _BRACES = re.compile(r"(?<!\$)\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}")
-_MOVES = re.compile(r"(?:^|[\s;&|(`])(?:cd|pushd|chdir|git|env)(?=$|[\s;&|)`])|GIT_(?:DIR|WORK_TREE|COMMON_DIR)")
+_MOVES = re.compile(r"(?:^|[\s;&|(`/])(?:cd|pushd|chdir|git|env)(?=$|[\s;&|)`])|GIT_(?:DIR|WORK_TREE|COMMON_DIR)")
 _BREAKS = frozenset({";", "&", "&&", "|", "||", "|&", "(", ")", "\n"})
 
 

@@ -24,19 +24,22 @@ EDITING = ("Read", "Write", "Edit")
 
 
 class Chosen(Struct, kw_only=True):
-    """``admits``: whether a tool is the agent's. ``unknown``, ``barred``, ``unmatched``: entries that came to nothing."""
+    """``admits``: whether a tool is the agent's. ``unknown``, ``barred``, ``unmatched``: entries that came to nothing.
+    ``more``: tools of servers of its own will come.
+    """
 
     admits: Callable[[Tool], bool]
     tools: list[Tool]
     unknown: list[str] = field(default_factory=list)
     barred: list[str] = field(default_factory=list)
     unmatched: list[str] = field(default_factory=list)
+    more: bool = False
 
     def refusal(self, name: str) -> str | None:
         """Why an agent whose list came to nothing is not started; ``None`` where it has tools, or wants none."""
         groups = [("unrecognised", self.unknown), ("not available to subagents", self.barred),
                   ("matching nothing in this session", self.unmatched)]
-        if self.tools or not any(entries for _, entries in groups):
+        if self.tools or self.more or not any(entries for _, entries in groups):
             return None
         said = "; ".join(f"{what}: {', '.join(entries)}" for what, entries in groups if entries)
         return f"Agent '{name}' would be spawned with zero tools — refusing. Entries of its tools: {said}."
@@ -68,7 +71,11 @@ def choose(definition: Definition, tools: Iterable[Tool], *, background: bool, n
 
     chosen = Chosen(admits=admits, tools=[tool for tool in pool if admits(tool)])
     names = {*known, *(name for tool in pool for name in (tool.name, *tool.aliases))}
+    own = {name for entry in definition.servers if isinstance(entry, dict) for name in entry}
     for entry in definition.tools or ():
+        if entry.startswith("mcp__") and entry.split("__")[1] in own:
+            chosen.more = True
+            continue
         covers = _matcher(entry)
         hits = [tool for tool in pool if covers(tool)]
         if any(chosen.admits(tool) for tool in hits) or (hits and any(c(t) for t in hits for c in removed)):

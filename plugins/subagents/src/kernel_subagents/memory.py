@@ -15,6 +15,8 @@ from kernel_subagents.definition import Definition
 if TYPE_CHECKING:
     from kernel import Session
 
+FOLDERS = "permissions.folders"
+"""Where the permission policy finds folders that a context keeps notes in."""
 LINES = 200
 BYTES = 25 * 1024
 _OFF = frozenset({"0", "false", "no", "off"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kernel import KernelError, Session, ToolContext, ToolError, reminder
+from kernel import KernelError, Session, reminder
 from kernel_subagents.definition import Definition
 
 if TYPE_CHECKING:
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 SOURCES = "command-hooks.sources"
 """Where the plugin command-hooks finds the hooks of a context."""
+SKILLS = "skills"
+"""Where the plugin skills keeps what it knows: ``await skills.preload(name, session, plugin="")`` gives a skill's whole text."""
+SERVERS = "mcp.servers"
+"""Where the plugin mcp finds the ``mcpServers`` of an agent's definition."""
 _FIXED = frozenset({"bypassPermissions", "acceptEdits", "auto", "plan"})
 """Modes of a parent that hold inside. ``plan`` is among them: nothing that a plan starts may change anything."""
 _WIDER = frozenset({"acceptEdits", "bypassPermissions", "auto"})
@@ -56,6 +60,17 @@ def hooks_for(session: Session, definition: Definition) -> dict[str, Any]:
     return {SOURCES: entries} if entries else {}
 
 
+def servers_for(session: Session, definition: Definition) -> dict[str, Any]:
+    """The MCP servers of the definition for the plugin mcp."""
+    if not definition.servers:
+        return {}
+    plugin = session.plugins.get("mcp")
+    if plugin is None or plugin.state != "ready":
+        session.notice(f"agent {definition.name}, mcpServers: the plugin 'mcp' is not there, so none is connected")
+        return {}
+    return {SERVERS: definition.servers}
+
+
 def hook_entry(session: Session, definition: Definition) -> dict[str, Any] | None:
     """The hooks of a definition for the plugin command-hooks; ``None`` where it has none."""
     if not definition.hooks:
@@ -82,21 +97,12 @@ async def preload(child: Child, definition: Definition) -> list[Block]:
         blocks.append(reminder(definition.reminder))
     if not definition.skills:
         return blocks
-    tool = child.root.toolbox.by_name.get("Skill")
-    if tool is None:
+    skills = child.root.plugin_state.get(SKILLS)
+    if skills is None:
         child.notice(f"agent {definition.name}, skills: no plugin brings skills, so none is loaded")
         return blocks
     for name in definition.skills:
-        command = child.root.commands.get(name)
-        if command is None and definition.plugin is not None:
-            name = f"{definition.plugin.name}:{name}"
-            command = child.root.commands.get(name)
-        if command is not None and not getattr(command, "stacks", True) and not getattr(command, "hidden", False):
-            child.debug(f"agent {definition.name}: the skill {name} runs in a context of its own, so it is not loaded")
-            continue
-        try:
-            result = await tool.call({"skill": name}, ToolContext(child, "", tool.name))
-            blocks += result.new_messages
-        except ToolError as error:
-            child.debug(f"agent {definition.name}: the skill {name} is not loaded: {error}")
+        text = await skills.preload(name, child, plugin=definition.plugin.name if definition.plugin is not None else "")
+        if text:
+            blocks.append({"type": "text", "text": text})
     return blocks

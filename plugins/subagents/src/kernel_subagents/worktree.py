@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel import ToolError, WorktreeCreate, WorktreeRemove, git_root
 from kernel_subagents.fence import Fence
+from kernel_subagents.sweep import sweep
 
 if TYPE_CHECKING:
     from kernel import Child, Session
@@ -94,6 +95,7 @@ async def create(session: Session, slug: str) -> Worktree:
     path = os.path.join(main, FOLDER, slug)
     base = await _base(root, main)
     _safe_parent(main)
+    await sweep(root, os.path.realpath(main), os.path.join(os.path.realpath(main), FOLDER), _git)
     done, said = await _git(main, "worktree", "add", "-b", branch, path, base)
     if not done:
         raise ToolError("no_worktree", f"The worktree cannot be made: {said[:2000]}")
