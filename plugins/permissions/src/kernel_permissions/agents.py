@@ -11,6 +11,7 @@ from kernel import Session, Tool, ToolContext
 from .facts import Facts
 from .policy import RulesPolicy
 from .rules import RuleSet
+from .sources import homes
 
 if TYPE_CHECKING:
     from .sources import Sources
@@ -60,7 +61,8 @@ class AgentFacts:
         cwd, *more = whole.places.directories
         return Facts(RuleSet(rules), whole.view, cwd, (*more, self._session.project_root), own=whole.own,
                      bypass_available=whole.bypass_available, classifier=whole.classifier, sandboxed=whole.sandboxed,
-                     plan_file=whole.plan_file, opinion=self._opinion, classify_shell=whole.classify_shell)
+                     plan_file=whole.plan_file, opinion=self._opinion, homes=lambda: homes(self._session),
+                     classify_shell=whole.classify_shell)
 
     def _opinion(self, tool: Tool, input: dict[str, Any]) -> str | None:
         if type(tool).check_permissions is Tool.check_permissions:

@@ -10,7 +10,7 @@ from kernel import PermissionCall, Verdict
 from . import powershell, specifiers, suggestions
 from .facts import Facts
 from .judge import Hit, Judgement, Scene
-from .paths import Access, Target
+from .paths import Access, Target, under
 from .rules import UNTOUCHABLE, Rule
 from .safety import protected
 from .shell import Parser
@@ -272,7 +272,9 @@ class Decision:
         return None
 
     def _session_approves(self, target: Target, name: str) -> bool:
-        """An approval of this session for ``.claude`` counts; settings do not (section 8)."""
+        """An approval of this session for ``.claude`` counts; settings do not (section 8). So does a folder of its own."""
+        if any(all(under(path, home) for path in target.all) for home in self.facts.homes()):
+            return True
         if name != ".claude":
             return False
         rule = self.facts.paths.allowed("write", target, [False] * len(target.all),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kernel import PermissionCall, Tool
@@ -26,6 +26,7 @@ class Facts:
     :param sandboxed: whether a command with this input would run confined; ``None``: there is no sandbox.
     :param plan_file: whether a path is the plan file, which plan mode may write.
     :param opinion: what a tool itself says to a call, where it has an opinion of its own.
+    :param homes: folders that the harness gave this context to keep notes in; they are not protected from it.
     :param classify_shell: every shell command goes to the classifier in auto mode.
     """
 
@@ -34,7 +35,7 @@ class Facts:
                  sandboxed: Callable[[Mapping[str, Any]], bool] | None = None,
                  plan_file: Callable[[str], bool] = lambda path: False,
                  opinion: Callable[[Tool, dict[str, Any]], str | None] = lambda tool, input: None,
-                 classify_shell: bool = False) -> None:
+                 homes: Callable[[], Sequence[str]] = tuple, classify_shell: bool = False) -> None:
         self.rules = rules
         self.view = view
         self.places = Places(view, (cwd, *directories))
@@ -46,6 +47,7 @@ class Facts:
         self.sandboxed = sandboxed
         self.plan_file = plan_file
         self.opinion = opinion
+        self.homes = homes
         self.classify_shell = classify_shell
         self._auto: list[Rule] | None = None
         self._commands: dict[tuple[bool, tuple[str, ...], str], CommandIndex] = {}

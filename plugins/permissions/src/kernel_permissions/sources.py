@@ -96,7 +96,7 @@ class Sources:
         return Facts(RuleSet(self._rules()), self.view, self.cwd,
                      tuple(d for d in absolute if d not in self.dropped_directories),
                      own=(str(session.settings.config_dir),), bypass_available=self.bypass_available(),
-                     sandboxed=self._sandboxed(), plan_file=self._plan_file, opinion=self._opinion,
+                     sandboxed=self._sandboxed(), plan_file=self._plan_file, opinion=self._opinion, homes=lambda: homes(session),
                      classify_shell=next(iter(personal(session, "autoMode.classifyAllShell")), None) is True)
 
     # -- rules ---------------------------------------------------------------------------------------------------------
@@ -224,6 +224,16 @@ class Sources:
         if type(tool).check_permissions is Tool.check_permissions:
             return None
         return tool.check_permissions(input, ToolContext(self.session, "", tool.name))
+
+
+FOLDERS = "permissions.folders"
+"""Where plugins put folders that a context may keep notes in although they are protected: absolute paths in
+``session.plugin_state[FOLDERS]``. Rules and modes still decide about what happens there."""
+
+
+def homes(session: Session) -> tuple[str, ...]:
+    found = session.plugin_state.get(FOLDERS, ())
+    return tuple(os.path.realpath(f) for f in found if isinstance(f, str) and os.path.isabs(f))
 
 
 def _shared(path: Path) -> bool:
