@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from kernel import ToolError
 from kernel_mcp.asked import defaults_of
+from kernel_mcp.desk import Desk
 from kernel_mcp.entries import Server
 from kernel_mcp.host import PERSON, Host
 from kernel_mcp.link import Link
@@ -62,12 +63,10 @@ def arguments(schema: dict[str, Any]) -> dict[str, Any]:
 
 async def play(url: str, scenario: str, context: dict[str, Any]) -> int:
     """Run one scenario; 0 when everything that it asks for was done."""
-    from kernel.testing import Kit
-
     with tempfile.TemporaryDirectory() as folder:
-        session = Kit(Path(folder)).open()
-        session.plugin_state[PERSON] = accept_defaults
-        host = Host(session, login=Follow())
+        desk = Desk(Path(folder))
+        desk.plugin_state[PERSON] = accept_defaults
+        host = Host(desk, login=Follow())  # type: ignore[arg-type]  # what a host asks of a session, a desk has
         oauth = await _oauth(url, scenario, context)
         link = Link(Server(name="conformance", kind="http", scope="run", url=url, oauth=oauth), host, lambda link: None)
         link.start()
@@ -83,7 +82,6 @@ async def play(url: str, scenario: str, context: dict[str, Any]) -> int:
             return 1
         finally:
             await link.stop()
-            await session.close()
 
 
 async def _oauth(url: str, scenario: str, context: dict[str, Any]) -> dict[str, Any]:

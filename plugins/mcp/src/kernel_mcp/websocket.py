@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, suppress
+from importlib.util import find_spec
 from typing import Any
 
 import anyio
@@ -21,11 +22,10 @@ class WebSocket:
         self._headers = headers
 
     async def __aenter__(self) -> tuple[Any, Any]:
-        try:
-            import wsproto  # noqa: F401
-        except ImportError:
-            raise ConnectionError("servers of type ws need one more package: pip install 'kernel-mcp[ws]'") from None
         import httpx2
+
+        if find_spec("wsproto") is None:
+            raise ConnectionError("servers of type ws need one more package: pip install 'kernel-mcp[ws]'")
 
         self._incoming, read = anyio.create_memory_object_stream[Any](0)
         write, self._outgoing = anyio.create_memory_object_stream[Any](0)
