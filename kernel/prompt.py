@@ -43,7 +43,9 @@ class PromptPart(Protocol):
     """
 
     name: str
-    layer: Layer
+
+    @property
+    def layer(self) -> Layer: ...
 
     async def text(self, session: Session) -> str:
         """The part, or an empty string. Asked once, when the session starts, beside the other parts.
