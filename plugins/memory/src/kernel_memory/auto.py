@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kernel import ReadState, git_root
 from kernel_memory import switches, texts
-from kernel_memory.files import inert
+from kernel_memory.files import heading, inert
 from kernel_memory.places import main_root
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ class AutoMemory(Struct, frozen=True):
             return ""
         cut = len(kept) < len(text.strip())
         more = f"\n\n({INDEX} is longer than what is loaded of it: {fill(text)}. Shorten it.)" if cut else ""
-        return f"Contents of {self.index} (your memory, kept by yourself; what is noted there may be out of date):\n\n{inert(kept)}{more}"
+        return (f"{heading(self.index)} (your memory, kept by yourself; what is noted there may be out of date):\n\n"
+                f"{inert(kept)}{more}")
 
 
 def of_session(session: Session) -> AutoMemory | None:
@@ -102,8 +103,8 @@ def _folder(session: Session) -> str:
         path = os.path.expanduser(given)
         if os.path.isabs(path) and not _holds_more(os.path.realpath(path), session):
             return os.path.normpath(path)
-        session.harness.announce(f"memory: autoMemoryDirectory {given!r} is not used: it must be absolute or begin with ~/, and must "
-                                 "not hold the project, the home directory or the configuration")
+        session.harness.announce(f"memory: autoMemoryDirectory {given!r} is not used: it must be absolute or begin with ~/, and "
+                                 "must not hold the project, the home directory or the configuration")
     here = Path(session.root.project_root)
     root = git_root(here)
     projects = session.settings.config_dir / "projects"

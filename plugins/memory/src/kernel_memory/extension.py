@@ -82,9 +82,10 @@ def _kept(memory: auto.AutoMemory, path: str, context: ToolContext, result: Tool
     except texts.Unusable:
         return result
     if fill.over:
-        text = (f"{auto.INDEX} was written, but it is longer than what is loaded of it ({fill}). Make it shorter now: one short line "
-                "for each memory, details in the memory's own file.")
-        return msgspec.structs.replace(result, content=text, status="retryable_error", error_code="index_too_long", retryable=True)
+        text = (f"{auto.INDEX} was written, but it is longer than what is loaded of it ({fill}). Make it shorter now: one short "
+                "line for each memory, details in the memory's own file.")
+        return msgspec.structs.replace(result, content=text, status="retryable_error", error_code="index_too_long",
+                                       retryable=True)
     if fill.near:
         context.session.add_context(f"{auto.INDEX} is nearly full ({fill}). Shorten or merge lines before you add more; do not "
                                     "talk about this message unless you are asked.")

@@ -1,4 +1,4 @@
-"""Patterns of ``paths`` and ``claudeMdExcludes``: ``**``, ``*``, ``?``, ``{a,b}``, ``[...]``, ``\\`` (context contract, section 3).
+"""Patterns of ``paths`` and ``claudeMdExcludes``: ``**``, ``*``, ``?``, ``{a,b}``, ``[...]`` (context contract, section 3).
 
 Matching takes time in proportion to pattern times path, whatever a pattern looks like: rules come with a clone.
 """

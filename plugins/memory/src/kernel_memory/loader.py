@@ -66,7 +66,8 @@ class Loader:
         self._files = 0
         self._room = MAX_TOTAL
         excludes = session.settings.get("claudeMdExcludes")
-        self._excluded = Patterns(tuple(_from_home(p) for p in excludes if isinstance(p, str)) if isinstance(excludes, list) else ())
+        given = excludes if isinstance(excludes, list) else [excludes]
+        self._excluded = Patterns(tuple(os.path.expanduser(p) for p in given if isinstance(p, str)))
 
     def start(self, reason: Reason = "session_start") -> list[Instruction]:
         """Everything that a context begins with; whatever came since counts as not told."""
@@ -197,7 +198,7 @@ class Loader:
     def _text(self, path: str) -> str | None:
         """The text; ``None`` where the file is skipped, which is then said."""
         if self._files >= MAX_FILES or self._room <= 0:
-            self.problem(path, f"is left out: there are more than {MAX_FILES:,} instruction files, or {MAX_TOTAL:,} characters of them")
+            self.problem(path, f"is left out: there are more than {MAX_FILES:,} instruction files or {MAX_TOTAL:,} characters")
             return None
         try:
             text = texts.read(path)
@@ -215,10 +216,6 @@ class Loader:
 
     def problem(self, path: str, text: str) -> None:
         self.problems[f"{path}: {text}"] = None
-
-
-def _from_home(pattern: str) -> str:
-    return os.path.expanduser(pattern) if pattern.startswith("~") else pattern
 
 
 def _globs(value: Any) -> tuple[str, ...]:

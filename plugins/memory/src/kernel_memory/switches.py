@@ -25,7 +25,7 @@ def instructions(session: Session) -> bool:
 
 def source(session: Session, name: str) -> bool:
     """Whether files of ``user``, ``project`` or ``local`` are read."""
-    safe = session.options.extra.get("safe_mode") or is_on("CLAUDE_CODE_SAFE_MODE")
+    safe = bool(session.options.extra.get("safe_mode")) or is_on("CLAUDE_CODE_SAFE_MODE")
     return name in session.options.setting_sources and not safe
 
 
@@ -47,4 +47,4 @@ def auto_memory(session: Session) -> bool:
 
 def agents_md(session: Session) -> bool:
     """Whether ``AGENTS.md`` stands in for a ``CLAUDE.md`` that a folder has not (setting ``kernel.memory.agentsMd``)."""
-    return session.settings.get("kernel.memory.agentsMd") != "off"
+    return bool(session.settings.get("kernel.memory.agentsMd") != "off")
