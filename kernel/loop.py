@@ -109,9 +109,6 @@ async def _ask_model(session: Session, turn: Turn) -> Response:
     """One answer, in the history, in the transcript and on the stream."""
     if session.interrupted:  # it came before the request, which is not made then
         await interrupted(session, turn, None)
-    await each(session, "before_request")
-    if not session.history.open_calls and (told := session.take_pending()):
-        add(session, told)
     turn.requests += 1
     with anyio.CancelScope() as scope:
         session.scope = scope
@@ -132,6 +129,9 @@ async def _fitting(session: Session) -> Response:
     compactor = session.harness.compactor if session.history.messages else None
     if compactor is not None:
         await compactor.before_request(session)
+    await each(session, "before_request")
+    if not session.history.open_calls and (told := session.take_pending()):
+        add(session, told)
     try:
         return await respond(session, session.request())
     except ModelError as error:

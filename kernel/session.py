@@ -155,8 +155,8 @@ class Session(Voice):
         if first and not len(self.history):
             self.pending.insert(0, reminder("\n\n".join(s.text for s in first)))
         if self.options.setup_trigger:
-            await self._hear(self.make(e.Setup, trigger=self.options.setup_trigger))
-        merged = await self._hear(self.make(e.SessionStart, source=self.transcript.source, model=self.model_info.id,
+            await self.hear(self.make(e.Setup, trigger=self.options.setup_trigger))
+        merged = await self.hear(self.make(e.SessionStart, source=self.transcript.source, model=self.model_info.id,
                                             session_title=self.title))
         self.set_title(merged.last.get("session_title"))
         self.initial_message = merged.last.get("initial_user_message") or self.initial_message
@@ -168,12 +168,16 @@ class Session(Voice):
         if self.transcript.restored.permission_mode != self.state.permission_mode:
             self.transcript.set("permission-mode", self.state.permission_mode)
 
-    async def _hear(self, event: Event) -> Merged:
-        """Fire an event of the session's start; its contexts go ahead of the first prompt."""
+    async def hear(self, event: Event) -> Merged:
+        """Fire an event whose contexts go to the model with its next user message (``SessionStart``, ``Setup``)."""
         merged = await self.fire(event)
         for text in merged.contexts:
             self.add_context(f"{event.hook_name} hook additional context: {self.cap(text.text)}")
         return merged
+
+    async def told_again(self) -> list[Block]:
+        """What extensions want the model told again when a summary has taken the place of the history."""
+        return [block for blocks in await each(self, "after_compaction") for block in blocks]
 
     async def submit(self, prompt: str | list[Block] | None, *, uuid: str | None = None,
                      origin: dict[str, Any] | None = None) -> ResultMessage:

@@ -1,0 +1,71 @@
+"""``kernel context ledger``: what the prompt cache kept, request by request."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from kernel import config_dir
+from kernel_compactor.ledger import FILE
+
+
+class LedgerCommand:
+    name = "context ledger"
+    summary = "what of the last request's prefix each request of a session kept, and what broke it"
+
+    def run(self, args: list[str]) -> int:
+        import typer
+
+        app = typer.Typer(add_completion=False)
+        app.command(help=f"{self.summary}. Without a session: the newest one of this folder's project.")(show)
+        command = typer.main.get_command(app)
+        try:
+            result = command.main(args, prog_name=f"kernel {self.name}", standalone_mode=False)
+        except Exception as error:
+            if not hasattr(error, "show"):
+                raise
+            error.show()
+            return int(getattr(error, "exit_code", 2))
+        return int(result or 0)
+
+
+def show(session: Annotated[str, Argument(help="a session id")] = "",
+         json_: Annotated[bool, Option("--json", help="one JSON array")] = False) -> int:
+    """Print the ledger of a session; 1 where there is none."""
+    path = _find(session)
+    if path is None:
+        print(f"There is no ledger of {session or 'any session here'}; one is kept for sessions that are kept.")
+        return 1
+    rows = [row for line in path.read_text("utf-8", "replace").splitlines() if (row := _row(line)) is not None]
+    if json_:
+        print(json.dumps(rows, indent=1))
+        return 0
+    print(f"{'request':>7}  {'size':>12}  {'kept':>7}  broken by")
+    for row in rows:
+        share = "-" if row["request"] == 1 else f"{row.get('share', 1.0):.1%}"
+        broke = f"{row['broke']}: {row.get('why', '')}" if row.get("broke") else ""
+        print(f"{row['request']:>7}  {row['size']:>10,} B  {share:>7}  {broke}".rstrip())
+    later = rows[1:]
+    whole = sum(1 for row in later if not row.get("broke"))
+    print(f"{whole} of {len(later)} requests kept the whole prefix of the one before." if later else "One request so far.")
+    return 0
+
+
+def _row(line: str) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) and isinstance(row.get("request"), int) and isinstance(row.get("size"), int) else None
+
+
+def _find(session: str) -> Path | None:
+    root = config_dir() / "projects"
+    found = [p for p in root.glob(f"*/*/{FILE}") if not session or p.parent.name == session]
+    if not session:
+        here = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(Path.cwd().resolve()))[:200]
+        found = [p for p in found if p.parent.parent.name.startswith(here)]
+    return max(found, key=lambda p: p.stat().st_mtime, default=None)

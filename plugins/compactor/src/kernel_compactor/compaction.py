@@ -1,0 +1,135 @@
+"""One compaction from hook to hook (context contract, 8.2 and 8.3)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from kernel import (
+    Block,
+    Entry,
+    History,
+    KernelError,
+    ModelError,
+    PostCompact,
+    PreCompact,
+    Session,
+    SessionStart,
+    is_too_long,
+    side_request,
+    text_block,
+    text_of,
+)
+from kernel_compactor import counting, files, pins
+from kernel_compactor.prompts import FRONT, GO_ON, INSTRUCTION, MORE, summary_of
+from kernel_compactor.state import state
+
+FEWEST = 2
+TRIES = 3
+DROPS = 3
+SHARE = 5
+"""A summary request that is too long loses at least one part in so many of the history, from its beginning."""
+Messages = list[tuple[Any, list[Block]]]
+
+
+async def compact(session: Session, trigger: Literal["manual", "auto"], now: int, instructions: str = "", *,
+                  reactive: bool = False) -> dict[str, Any]:
+    """Sum the conversation up and put the summary in its place.
+
+    :param now: tokens that the window holds.
+    :param reactive: the API refused the last request for its length.
+    :returns: the receipt: what was kept, what was dropped, where it can be found.
+    :raises KernelError: it was not done; the history is as it was.
+    """
+    messages: Messages = list(session.history.messages)
+    if len(messages) < FEWEST or session.history.open_calls:
+        raise KernelError("Not enough messages to compact.")
+    merged = await session.fire(session.make(PreCompact, trigger=trigger, custom_instructions=instructions or None))
+    if merged.blocked or merged.stopped:
+        raise KernelError(f"a PreCompact hook forbids it: {merged.block_reason or merged.stop_reason or 'no reason was given'}")
+    session.say("status", status="compacting")
+    try:
+        last = messages[-1]
+        fresh = last[0] == "user" and not any(b.get("type") == "tool_result" for b in last[1])
+        summary = await _summary(session, messages[:-1] if fresh and len(messages) > FEWEST else messages, instructions)
+        tail = [last] if fresh and trigger == "auto" else []
+        return await _replace(session, messages, tail, summary, trigger, now)
+    finally:
+        session.say("status", status=None)
+
+
+async def _summary(session: Session, messages: Messages, instructions: str) -> str:
+    asked = INSTRUCTION + (MORE + instructions if instructions else "")
+    for _ in range(DROPS + 1):
+        history = History(messages)
+        history.append("user", [text_block(asked)])
+        request = session.request(history=history, tool_choice={"type": "none"} if session.toolbox.definitions else None)
+        try:
+            response = await side_request(session, request, session.model_info, tries=TRIES)
+        except ModelError as error:
+            shorter = _without_the_oldest(messages)
+            if not is_too_long(error) or shorter is None:
+                raise KernelError(f"the summary could not be had: {error.message}") from error
+            messages = shorter
+            continue
+        summary = summary_of(text_of(response.blocks))
+        if response.stop_reason in ("max_tokens", "refusal") or not summary:
+            how = f"ended by {response.stop_reason}" if summary else "empty"
+            raise KernelError(f"the summary is no good: the answer was {how}")
+        return summary
+    raise KernelError("the summary request itself is too long")
+
+
+def _without_the_oldest(messages: Messages) -> Messages | None:
+    """The same without its oldest exchanges, at least a fifth; ``None`` where nothing may go. Calls keep their results."""
+    wanted = sum(counting.estimate(blocks) for _, blocks in messages) // SHARE
+    gone = 0
+    for place, (role, blocks) in enumerate(messages):
+        is_prompt = role == "user" and not any(b.get("type") == "tool_result" for b in blocks)
+        if place and gone >= wanted and is_prompt:
+            return messages[place:]
+        gone += counting.estimate(blocks)
+    for place in range(len(messages) // SHARE or 1, len(messages)):  # one long turn: cut between two exchanges
+        role, blocks = messages[place]
+        if role == "assistant" and place > 1:
+            note = text_block("(The beginning of the conversation was too long and is left out.)")
+            return [("user", [note]), *messages[place:]]
+    return None
+
+
+async def _replace(session: Session, messages: Messages, tail: Messages, summary: str, trigger: Literal["manual", "auto"],
+                   now: int) -> dict[str, Any]:
+    """The new history, the transcript, the events, the receipt."""
+    marked = list(dict.fromkeys([*pins.pinned(messages), *state(session).pins]))
+    asked = "" if tail or trigger == "manual" else pins.request(messages)
+    words = "\n\n".join(filter(None, (FRONT + summary, pins.told(marked, asked)))) + (GO_ON if trigger == "auto" else "")
+    first: list[Block] = [text_block(words)]
+    told = await session.told_again()
+    reread = files.again(session)
+    files.forget_lines(session)
+    session.rewrite([("user", [*first, *told, *reread]), *tail])
+    uuid = session.clock.new_id()
+    counts = (("pinned text(s)", len(marked)), ("request", bool(asked or tail)), ("reminder(s)", len(told)),
+              ("file(s)", len(reread)))
+    kept = ["the summary", *(f"{int(n)} {what}" for what, n in counts if n)]
+    receipt: dict[str, Any] = {
+        "stage": "compact", "trigger": trigger, "messages": len(messages), "pre_tokens": now,
+        "post_tokens": counting.used(session), "kept": kept, "dropped": len(messages) - len(tail), "boundary": uuid,
+        "where": session.transcript.path if session.transcript.kept else "nowhere: the session is not kept"}
+    boundary = Entry(type="system", uuid=uuid, extra={
+        "subtype": "compact_boundary", "content": "Conversation compacted", "level": "info",
+        "compactMetadata": {"trigger": trigger, "preTokens": now, "receipt": receipt}})
+    one = Entry(type="user", uuid=session.clock.new_id(), message={"role": "user", "content": first},
+                extra={"isCompactSummary": True})
+    entries = [boundary, one, *([session.context_entry([*told, *reread])] if told or reread else [])]
+    entries += [Entry(type="user", uuid=session.clock.new_id(), message={"role": role, "content": blocks})
+                for role, blocks in tail]
+    session.record(*entries)
+    mine = state(session)
+    mine.receipts.append(receipt)
+    mine.requests, mine.compacted = 0, True
+    session.say("compact_boundary", compact_metadata={
+        "trigger": trigger, "pre_tokens": now, "post_tokens": receipt["post_tokens"], "receipt": receipt})
+    await session.fire(session.make(PostCompact, trigger=trigger, compact_summary=summary))
+    if session.parent is None:
+        await session.hear(session.make(SessionStart, source="compact", model=session.model_info.id, session_title=session.title))
+    return receipt
