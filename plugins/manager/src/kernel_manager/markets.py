@@ -28,7 +28,7 @@ def source_of(spec: str, base: Path) -> dict[str, Any]:
         return {"source": "url", "url": spec}
     local = spec.startswith(("./", "../", "/", "~")) or spec in (".", "..")
     if local or spec.endswith(".json"):
-        path = Path(spec).expanduser()
+        path = Path(os.path.expanduser(spec))
         path = Path(os.path.abspath(path if path.is_absolute() else base / path))
         return {"source": "file" if path.suffix == ".json" else "directory", "path": str(path)}
     found = parse(spec, base)
@@ -125,7 +125,7 @@ class Markets:
         policy.check_marketplace(self.scopes.settings, source)
         kind = source.get("source")
         if kind in ("directory", "file"):
-            place = Path(str(source.get("path"))).expanduser()
+            place = Path(os.path.expanduser(str(source.get("path"))))
             return Catalogue(source=source, install_location=str(place), last_updated=now()), self._read(place, source)
         assert self.staging is not None, "fetching needs the lock"
         staging = self.staging / f"catalogue-{len(self.fetched)}-{len(list(self.staging.iterdir()))}"
@@ -183,7 +183,7 @@ class Markets:
         if source.get("source") in ("github", "git"):
             return git(str(source.get("repo") or source.get("url")), ref=source.get("ref"), spec=source)
         if source.get("source") == "directory" and (Path(str(source.get("path"))) / ".git").exists():
-            return git(f"file://{Path(str(source['path'])).expanduser()}", spec=source)
+            return git(f"file://{os.path.expanduser(str(source['path']))}", spec=source)
         return None
 
     def holding(self, plugin: str) -> list[str]:

@@ -115,7 +115,7 @@ def parse(spec: str, base: Path) -> Source:
 
 
 def _local(spec: str, base: Path) -> Source:
-    path = Path(spec.removeprefix("file://")).expanduser()
+    path = Path(os.path.expanduser(spec.removeprefix("file://")))
     path = Path(os.path.abspath(path if path.is_absolute() else base / path))
     lower = path.name.lower()
     if lower.endswith(".whl"):
@@ -164,7 +164,7 @@ def _git(spec: str, base: Path) -> Source:
     if fragment and ref is None and not fragment.startswith("subdirectory=") and ":" in fragment:
         ref, _, subdir = fragment.partition(":")
     if url.startswith(("./", "../", "/", "~")):
-        path = Path(url).expanduser()
+        path = Path(os.path.expanduser(url))
         url = "file://" + os.path.abspath(path if path.is_absolute() else base / path)
     return git(url, ref=ref, subdir=subdir or None, spec=spec)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -83,7 +83,7 @@ def say(text: str) -> None:
 
 def wanted(scope: str, *, find_links: list[str] | None = None, no_index: bool = False, allow_build: bool = False,
            yes: bool = False) -> Wanted:
-    links = tuple(link if "://" in link else str(Path(link).expanduser().absolute()) for link in find_links or ())
+    links = tuple(link if "://" in link else os.path.abspath(os.path.expanduser(link)) for link in find_links or ())
     index = Index(find_links=links, no_index=no_index, allow_build=allow_build)
     return Wanted(scope=scope, index=index, accept_commands=yes, say=say)
 
