@@ -16,6 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 
 REPO = Path(__file__).resolve().parents[3]
+NOT_RUN = ("typer", "jsonschema")
 NOT_IN_A_WHEEL = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
 
 # Its hook stops every prompt and says which version did it; importing it leaves a mark.
@@ -122,13 +123,16 @@ def library_wheel(folder: Path, name: str, version: str, requires: list[str] | N
 # -- what is installed here, as wheels ----------------------------------------------------------------------------------
 def wheelhouse(base: Path) -> Path:
     """A folder with wheels of what the kernel needs, made once for a test run out of the packages that are installed; and
-    of our own plugins model-script and headless."""
+    of our own plugins model-script and headless. What no run here imports (``NOT_RUN``) is an empty package: its hundreds of
+    files would only be written and compared again and again."""
     folder = base / "harness-wheels"
     if folder.is_dir():
         return folder
     made = base / f"making-{os.getpid()}"
-    for name in needed(["kernel-harness", "pyyaml"]):
-        if name != "kernel-harness":
+    for name in needed(["kernel-harness", "pyyaml"]) - {"kernel-harness"}:
+        if name in NOT_RUN:
+            library_wheel(made, name, metadata.version(name))
+        else:
             rewheel(metadata.distribution(name), made)
     for name in ("model-script", "headless"):
         first_party(REPO / "plugins" / name, made)
@@ -146,7 +150,7 @@ def needed(roots: list[str]) -> set[str]:
         name = waiting.pop().lower()
         if name not in found:
             found.add(name)
-            for text in metadata.distribution(name).requires or []:
+            for text in () if name in NOT_RUN else metadata.distribution(name).requires or ():
                 requirement = Requirement(text)
                 if requirement.name != "editables" and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
                     waiting.append(requirement.name)
@@ -184,7 +188,8 @@ def kernel_wheel(folder: Path) -> Path:
     data = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
     files = {p.relative_to(REPO).as_posix(): p.read_bytes() for p in sorted((REPO / "kernel").rglob("*"))
              if p.is_file() and "__pycache__" not in p.parts}
-    return write_wheel(folder, "kernel_harness", data["version"], files, info(data["name"], data["version"], data["dependencies"]))
+    facts = info(data["name"], data["version"], data["dependencies"])
+    return write_wheel(folder, "kernel_harness", data["version"], files, facts)
 
 
 # -- kernel as a process ---------------------------------------------------------------------------------------------------

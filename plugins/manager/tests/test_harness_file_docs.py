@@ -37,8 +37,8 @@ def test_the_example_runs(tmp_path: Path, tmp_path_factory: pytest.TempPathFacto
     place = world.set / "plugins/house-rules/skills/review/SKILL.md"
     place.write_text("Be rude.\n")
     done = world.kernel(*shlex.split(lines[-1])[1:], ok=1)
-    for words in ("plugin house-rules: ", f"{place} has changed since it was locked", "kernel harness sync", "puts the locked files in place"):
-        assert words in done.stderr
+    assert f"plugin house-rules: {place} has changed since it was locked (kernel harness sync" in done.stderr
+    assert "puts the locked files in place)" in done.stderr
 
 
 def test_every_command_and_every_field_is_on_the_page() -> None:

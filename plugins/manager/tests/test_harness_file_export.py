@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 import tomllib
 import venv
 from pathlib import Path
@@ -14,6 +13,8 @@ import jsonschema
 import pytest
 import yaml
 from kernel_manager.harness_file import lockfile, model
+
+from kernel import __version__
 
 from .case_harness import World, kernel_wheel, library_wheel, plugin_wheel, write_wheel
 
@@ -29,7 +30,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     head = f"Metadata-Version: 2.1\\nName: {project['name']}\\nVersion: {project['version']}\\n"
     with zipfile.ZipFile(Path(wheel_directory) / f"{stem}-py3-none-any.whl", "w") as wheel:
         wheel.writestr(f"{stem}.dist-info/METADATA", head + f"Requires-Python: {project['requires-python']}\\n" + needs)
-        wheel.writestr(f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(f"{stem}.dist-info/WHEEL",
+                       "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
         wheel.writestr(f"{stem}.dist-info/RECORD", "")
     return f"{stem}-py3-none-any.whl"
 '''
@@ -51,7 +53,8 @@ def test_the_exported_pyproject_installs_the_same_harness(world: World, tmp_path
     world.kernel("harness", "export", "--output", "out")
     lock = lockfile.read(world.lock)[1]
     data = tomllib.loads((world.root / "out/pyproject.toml").read_text())
-    assert set(data["project"]["dependencies"]) == {f"{n}=={d.version}" for n, d in lock.distributions.items()} | {"kernel-harness==0.1.0"}
+    pins = {f"{name}=={d.version}" for name, d in lock.distributions.items()}
+    assert set(data["project"]["dependencies"]) == pins | {f"kernel-harness=={__version__}"}
     kernel_wheel(world.wheels)
     write_wheel(world.wheels, "hatchling", "1.27.0", {"hatchling/__init__.py": b"", "hatchling/build.py": STAND_IN}, {
         "METADATA": "Metadata-Version: 2.1\nName: hatchling\nVersion: 1.27.0\n",
@@ -59,10 +62,7 @@ def test_the_exported_pyproject_installs_the_same_harness(world: World, tmp_path
     place = tmp_path / "venv"
     venv.create(place, symlinks=True)
     python = place / "bin" / "python"
-    done = subprocess.run([sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--disable-pip-version-check",
-                           *world.offline, str(world.root / "out")], env=world.environment, capture_output=True, text=True,
-                          timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
+    world.python("-m", "pip", "--python", str(python), "install", "--quiet", *world.offline, str(world.root / "out"))
 
     def run() -> str:
         ran = subprocess.run([str(python), "-m", "kernel", "--harness", "harness.yaml", "-p", "hello", "--model", world.model],
@@ -78,12 +78,11 @@ def test_the_exported_pyproject_installs_the_same_harness(world: World, tmp_path
 def test_exported_requirements_hold_the_digest_of_every_archive(world: World, tmp_path: Path) -> None:
     world.harness("lock")
     world.kernel("harness", "export")
-    done = world.python("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes", *world.offline,
-                        "--target", str(tmp_path / "target"), "-r", "requirements.txt")
-    assert done.returncode == 0 and (tmp_path / "target/greeter_pkg/plugin.py").exists()
+    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", *world.offline, "-r", "requirements.txt"]
+    world.python(*install, "--target", str(tmp_path / "target"))
+    assert (tmp_path / "target/greeter_pkg/plugin.py").exists()
     plugin_wheel(world.wheels, "greeter", "1.0", extra={"greeter_pkg/x.py": b""})
-    done = world.python("-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", *world.offline, "--target",
-                        str(tmp_path / "other"), "-r", "requirements.txt", ok=1)
+    done = world.python(*install, "--target", str(tmp_path / "other"), ok=1)
     assert "greeter" in done.stderr and "DO NOT MATCH" in done.stderr
 
 
@@ -136,10 +135,11 @@ def test_show_says_what_the_harness_is(world: World) -> None:
     data = json.loads(world.harness("show", "--json").stdout)
     assert data["in_place"] is True
     greeter = next(p for p in data["plugins"] if p["name"] == "greeter")
-    assert (greeter["version"], greeter["from"], greeter["hooks"], greeter["files"]) == ("1.0", "index", ["user_prompt_submit"], 8)
+    assert [greeter[key] for key in ("version", "from", "hooks", "files")] == ["1.0", "index", ["user_prompt_submit"], 8]
     assert next(d for d in data["distributions"] if d["name"] == "phrases")["needed_by"] == ["greeter"]
     said = world.harness("show").stdout
-    assert re.search(r"^  greeter +1\.0 +index +hooks: user_prompt_submit$", said, re.MULTILINE) and "phrases 1.0  (for greeter)" in said
+    assert re.search(r"^  greeter +1\.0 +index +hooks: user_prompt_submit$", said, re.MULTILINE)
+    assert "phrases 1.0  (for greeter)" in said
     world.write("greeter", more="# changed\n")
     assert "the file has changed since it was locked" in world.harness("show").stdout
     assert "has changed since it was locked" in world.harness("verify", ok=1).stdout

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import tempfile
 import zipfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
@@ -45,14 +48,17 @@ distributions = st.builds(Distribution, version=words, source=origins, archive=s
 @st.composite
 def locks(draw: st.DrawFn) -> Lock:
     have = draw(st.dictionaries(names, distributions, max_size=4))
-    installed = st.builds(Locked, version=words, distribution=st.sampled_from(sorted(have)), package=st.just("pkg")) if have else None
+    owner = st.sampled_from(sorted(have)) if have else None
+    installed = st.builds(Locked, version=words, distribution=owner, package=st.just("pkg")) if owner is not None else None
     plain = st.builds(Locked, version=words, source=origins, files=files)
     return Lock(harness=draw(hexes), kernel=draw(words), python=draw(words), platform=draw(words), name=draw(st.none() | words),
                 settings=draw(st.dictionaries(words, values, max_size=4)), order=draw(st.lists(names, max_size=3)),
                 block=draw(st.lists(names, max_size=3)),
-                plugins=draw(st.dictionaries(names, plain if installed is None else installed | plain, max_size=4)), distributions=have)
+                plugins=draw(st.dictionaries(names, plain if installed is None else installed | plain, max_size=4)),
+                distributions=have)
 
 
+@settings(max_examples=50)
 @given(locks())
 def test_a_lock_read_and_written_is_the_same_lock(lock: Lock) -> None:
     raw = lockfile.dumps(lock)
@@ -61,6 +67,7 @@ def test_a_lock_read_and_written_is_the_same_lock(lock: Lock) -> None:
     assert lockfile.digest_of_harness(raw) == lockfile.digest_of_harness(raw.replace(b"\n", b"\r\n"))
 
 
+@settings(max_examples=30)
 @given(locks(), st.randoms(use_true_random=False))
 def test_the_order_of_tables_does_not_matter(lock: Lock, dice: object) -> None:
     raw = lockfile.dumps(lock)
@@ -72,10 +79,19 @@ def test_the_order_of_tables_does_not_matter(lock: Lock, dice: object) -> None:
     assert lockfile.dumps(lockfile.loads(json.dumps(data).encode(), HERE)) == raw
 
 
+def attempt(read: Callable[[], Any]) -> tuple[Any, str]:
+    """What was read, or the words of the refusal."""
+    try:
+        return read(), ""
+    except ManagerError as error:
+        return None, str(error)
+
+
 def bent(good: bytes) -> st.SearchStrategy[bytes]:
     """Good text with some bytes removed, replaced or put in."""
     edit = st.tuples(st.integers(0, len(good)), st.integers(0, 40), st.binary(max_size=12) | st.sampled_from(
-        [b"*a", b"&a ", b"<<: ", b"!!python/object:x ", b"? ", b"\t", b"[", b"{", b"}", b"null", b"1e999", b"-1", b'"', b"\0", b": ", b"\n- "]))
+        [b"*a", b"&a ", b"<<: ", b"!!python/object:x ", b"? ", b"\t", b"[", b"{", b"}", b"null", b"1e999", b"-1", b'"', b"\0",
+         b": ", b"\n- "]))
     def apply(edits: list[tuple[int, int, bytes]]) -> bytes:
         raw = good
         for at, length, text in edits:
@@ -90,10 +106,9 @@ def bent(good: bytes) -> st.SearchStrategy[bytes]:
 @example(b"harness: 1\nplugins: [" + b"{path: a}, " * 3000 + b"]")
 @example(b"a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\nharness: 1\nsettings: {x: *c}")
 def test_any_harness_file_is_read_or_refused_by_name(raw: bytes) -> None:
-    try:
-        parsed = model.from_bytes(HERE, raw)
-    except ManagerError as error:
-        assert str(error).startswith(str(HERE)) and error.type == "bad-harness"
+    parsed, said = attempt(lambda: model.from_bytes(HERE, raw))
+    if parsed is None:
+        assert said.startswith(str(HERE))
     else:
         assert all(line >= 1 for _, line in parsed.wanted)
         json.dumps(parsed.file.settings, allow_nan=False).encode()
@@ -103,8 +118,8 @@ LOCK = lockfile.dumps(Lock(
     harness="0" * 64, kernel="0.1.0", python="cpython-311", platform="any", settings={"model": "x"},
     plugins={"greeter": Locked(version="1.0", distribution="greeter", package="greeter_pkg"),
              "notes": Locked(version="", source=From(kind="folder", spec="./notes"), files={"a/b.md": "1" * 64})},
-    distributions={"greeter": Distribution(version="1.0", source=From(kind="index"), archive="g.whl", sha256="2" * 64, requires=[],
-                                           files={"greeter_pkg/plugin.py": "3" * 64})}))
+    distributions={"greeter": Distribution(version="1.0", source=From(kind="index"), archive="g.whl", sha256="2" * 64,
+                                           requires=[], files={"greeter_pkg/plugin.py": "3" * 64})}))
 
 
 @settings(max_examples=300)
@@ -116,14 +131,10 @@ LOCK = lockfile.dumps(Lock(
 @example(b"[" * 100_000)
 @example(b'{"lock": NaN}')
 def test_any_lock_is_read_or_refused_by_name(raw: bytes) -> None:
-    """Here, where it is made, and in the kernel, where it is run: what the kernel takes stays below its folder."""
+    """tests/test_lock.py of the kernel asks the same of the side that runs it."""
     path = Path("/somewhere/kernel.lock")
-    try:
-        lockfile.loads(raw, path)
-    except ManagerError as error:
-        assert str(error).startswith(str(path)) and error.type == "bad-lock"
-    else:
-        assert b"../" not in raw
+    lock, said = attempt(lambda: lockfile.loads(raw, path))
+    assert said.startswith(str(path)) if lock is None else b"../" not in raw
 
 
 @settings(max_examples=60, deadline=None)
@@ -133,10 +144,8 @@ def test_any_wheel_is_read_or_refused_by_name(data: st.DataObject) -> None:
         path = library_wheel(Path(folder), "x", "1.0")
         path.write_bytes(data.draw(bent(path.read_bytes())))
         for read in (wheels.facts, wheels.digests):
-            try:
-                read(path)
-            except ManagerError as error:
-                assert str(error).startswith("wheel x-1.0-py3-none-any.whl: ")
+            found, said = attempt(partial(read, path))
+            assert found is not None or said.startswith("wheel x-1.0-py3-none-any.whl: ")
 
 
 def test_a_wheel_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,9 +48,11 @@ def test_an_unchanged_harness_gives_identical_bytes(world: World) -> None:
     assert world.lock.read_bytes() == raw
     said = json.loads(world.harness("lock", "--json").stdout)
     assert (said["changed"], said["written"], said["differences"]) == (False, False, [])
-    assert world.harness("lock", "--check").stdout.endswith(f"is up to date: 4 plugins, {len(first['distributions'])} distributions\n")
-    assert list(first["settings"]) == ["a", "b"] and first["distributions"]["mine"]["source"] == {"kind": "folder", "spec": "./mine"}
-    assert first["distributions"]["mine"]["archive"] is None, "an archive that is built here has no lasting digest"
+    count = len(first["distributions"])
+    assert world.harness("lock", "--check").stdout.endswith(f"is up to date: 4 plugins, {count} distributions\n")
+    mine = first["distributions"]["mine"]
+    assert list(first["settings"]) == ["a", "b"] and mine["source"] == {"kind": "folder", "spec": "./mine"}
+    assert mine["archive"] is None, "an archive that is built here has no lasting digest"
     lines = raw.decode().splitlines()
     assert max(map(len, lines)) < 300 and sum("greeter_pkg/plugin.py" in line for line in lines) == 1, "one file a line"
 
@@ -118,8 +120,8 @@ def test_extras_and_markers_count(world: World) -> None:
 
 # -- other sources ---------------------------------------------------------------------------------------------------------
 def git(folder: Path, *args: str) -> str:
-    done = subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main", *args], cwd=folder,
-                          capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main", *args],
+                          cwd=folder, capture_output=True, text=True, timeout=60, check=True)
     return done.stdout.strip()
 
 
@@ -151,7 +153,8 @@ def test_requirements_with_a_url_are_locked_by_commit(world: World, tmp_path: Pa
     plugin_project(tmp_path / "repo", "coded", "1.0")
     commit = repository(tmp_path / "repo")
     library_wheel(tmp_path / "elsewhere", "phrases", "1.0")
-    world.write(f"'coded @ git+file://localhost{tmp_path}/repo@main'", f"'phrases @ file://{tmp_path}/elsewhere/phrases-1.0-py3-none-any.whl'")
+    world.write(f"'coded @ git+file://localhost{tmp_path}/repo@main'",
+                f"'phrases @ file://{tmp_path}/elsewhere/phrases-1.0-py3-none-any.whl'")
     data = locked(world)
     assert data["distributions"]["coded"]["source"]["pin"] == f"git+file://localhost{tmp_path}/repo@{commit}"
     assert data["distributions"]["coded"]["archive"] is None
@@ -191,17 +194,24 @@ def test_marketplace_entries(world: World, tmp_path: Path, kind: str) -> None:
     ("harness: 1\n\nplugns: []\n", 3, "plugns: there is no such field (did you mean 'plugins'?)"),
     ("harness: 1\nplugins:\n  - a\n  - {requirment: b}\n", 4, "requirment: there is no such field (did you mean 'requirement'?)"),
     ("harness: 1\nplugins:\n  - path: ./a\n    git: b\n", 3, "plugins[0]: a plugin is named in exactly one way, here are 2"),
-    ("harness: 1\nplugins:\n  - {}\n", 3, "here are 0"), ("harness: 1\nplugins:\n  - 5\n", 3, "plugins[0]: Expected `str | object`"),
+    ("harness: 1\nplugins:\n  - {}\n", 3, "here are 0"),
+    ("harness: 1\nplugins:\n  - 5\n", 3, "plugins[0]: Expected `str | object`"),
     ("harness: 1\nplugins:\n  - path: x\n    ref: y\n", 4, "plugins[0].ref: goes with git only"),
     ("harness: 1\nplugins:\n  - a b c\n", 3, "'a b c' is no Python requirement"),
     ("harness: 1\nplugins:\n  - x@unknown\n", 3, "add marketplaces: {unknown: owner/repo}"),
-    ("harness: 1\nname: 1\n", 2, "name: Expected `str | null`, got `int`"), ("harness: 1\nname: a\nname: b\n", 3, "stands twice"),
+    ("harness: 1\nname: 1\n", 2, "name: Expected `str | null`, got `int`"),
+    ("harness: 1\nname: a\nname: b\n", 3, "stands twice"),
     ("harness: 1\nsettings: {a: 2020-01-01}\n", 2, "a date is not taken here (put it in quotes)"),
-    ("harness: 1\nsettings: {a: .nan}\n", 2, "numbers must be finite"), ("harness: 1\nsettings: {1: a}\n", 2, "a key must be text"),
-    ("harness: 1\nsettings: {a: &x [1], b: *x}\n", 2, "aliases are not taken"), ("harness: 1\nsettings: {a: !!python/name:x y}\n", 2, ""),
-    ("harness: 1\nblock: [a, b, a]\n", 2, "block[2]: 'a' stands twice"), ("harness: 1\nsettings: {a: \xff}\n", 2, "is not UTF-8 text"),
-    ("harness: 1\nsettings: " + "[" * 80 + "]" * 80, 2, "nested"), ("harness: 1\nsettings: " + "[" * 5000 + "]" * 5000, None, "nest"),
-    ("harness: 1\nsettings: {a: '\\ud800'}\n", 2, None), ('harness: 1\nsettings: {a: "\\ud800"}\n', 2, "is not valid YAML: found invalid Unicode"),
+    ("harness: 1\nsettings: {a: .nan}\n", 2, "numbers must be finite"),
+    ("harness: 1\nsettings: {1: a}\n", 2, "a key must be text"),
+    ("harness: 1\nsettings: {a: &x [1], b: *x}\n", 2, "aliases are not taken"),
+    ("harness: 1\nsettings: {a: !!python/name:x y}\n", 2, "the value cannot be read"),
+    ("harness: 1\nblock: [a, b, a]\n", 2, "block[2]: 'a' stands twice"),
+    ("harness: 1\nsettings: {a: \xff}\n", 2, "is not UTF-8 text"),
+    ("harness: 1\nsettings: " + "[" * 80 + "]" * 80, 2, "nested"),
+    ("harness: 1\nsettings: " + "[" * 5000 + "]" * 5000, None, "nest"),
+    ("harness: 1\nsettings: {a: '\\ud800'}\n", 2, None),
+    ('harness: 1\nsettings: {a: "\\ud800"}\n', 2, "is not valid YAML: found invalid Unicode"),
 ])
 def test_a_harness_file_that_does_not_fit(tmp_path: Path, text: str, line: int | None, words: str | None) -> None:
     path = tmp_path / "harness.yaml"
@@ -223,9 +233,9 @@ def test_a_set_that_does_not_fit(world: World) -> None:
     write_wheel(world.wheels, "bare", "1.0", {"bare_pkg/plugin.py": b""}, info("bare", "1.0", [], "bare = bare_pkg.plugin"))
     write_wheel(world.wheels, "liar", "1.0", {"liar_pkg/.claude-plugin/plugin.json": manifest("other", "1", []).encode()},
                 info("liar", "1.0", [], "liar = liar_pkg.plugin"))
-    write_wheel(world.wheels, "future", "1.0", {
-        "future_pkg/.claude-plugin/plugin.json": json.dumps({"name": "future", "metadata": {"kernel": {"requires": ">=99"}}}).encode()},
-        info("future", "1.0", [], "future = future_pkg.plugin"))
+    later = json.dumps({"name": "future", "metadata": {"kernel": {"requires": ">=99"}}}).encode()
+    write_wheel(world.wheels, "future", "1.0", {"future_pkg/.claude-plugin/plugin.json": later},
+                info("future", "1.0", [], "future = future_pkg.plugin"))
     for plugins, more, words in [
             (["greeter", "twin"], "", "the plugin 'greeter' comes from greeter and from twin"),
             (["bare"], "", "the wheel does not carry the manifest in the package folder"),
@@ -244,7 +254,8 @@ def test_a_set_that_does_not_fit(world: World) -> None:
     assert sorted(make(world).lock.plugins) == ["greeter", "headless", "model-script", "needy"]
 
 
-@pytest.mark.parametrize("name", ["../evil.py", "/etc/evil", "a/../../evil", "C:/evil", "a\\..\\evil", "x-1.0.data/purelib/../../evil"])
+@pytest.mark.parametrize("name", ["../evil.py", "/etc/evil", "a/../../evil", "C:/evil", "a\\..\\evil",
+                                  "x-1.0.data/purelib/../../evil"])
 def test_a_wheel_that_leaves_its_folder_is_refused(tmp_path: Path, name: str) -> None:
     path = library_wheel(tmp_path, "x", "1.0", files={name: b"evil"})
     with pytest.raises(ManagerError, match="leaves its folder"):
