@@ -1,6 +1,7 @@
 """A stdio server for tests that does what servers may do: contents of all kinds, resources, prompts, questions, changes.
 
-Arguments: ``--tools N`` adds N tools; ``--log FILE`` notes what the client sent without being asked for an answer.
+Arguments: ``--tools N`` adds N tools; ``--log FILE`` notes what the client sent without being asked for an answer; ``wait``
+tells of the others.
 """
 
 import base64
@@ -214,7 +215,19 @@ def answer(request: dict) -> None:
         send({"id": request["id"], "error": {"code": code, "message": "no such thing"}})
 
 
+def wait() -> None:
+    """``--wait FILE``: until the file is there. ``--meet DIR N``: until N servers have come to the folder."""
+    while option("--wait") and not os.path.exists(option("--wait")):
+        time.sleep(0.02)
+    if "--meet" in sys.argv:
+        place = option("--meet")
+        open(os.path.join(place, str(os.getpid())), "w").close()
+        while len(os.listdir(place)) < int(sys.argv[sys.argv.index("--meet") + 2]):
+            time.sleep(0.02)
+
+
 def main() -> None:
+    wait()
     log = option("--log")
     for line in sys.stdin:
         message = json.loads(line)

@@ -1,0 +1,156 @@
+"""The start of a session with servers: who waits for whom, what comes later, and who answers permission questions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+from kernel_mcp.extension import STATE
+from kernel_mcp.prompt_tool import NEEDS_PERSON, PromptTool, read
+
+from kernel import PermissionCall, Verdict
+from kernel.testing import Kit, call, text
+
+if TYPE_CHECKING:
+    from conftest import Bench
+
+PROGRAM = str(Path(__file__).with_name("mcp_good_server.py"))
+
+
+def test_twenty_servers_start_side_by_side(bench: Bench, tmp_path: Path) -> None:
+    """Each of them answers only when all twenty are running: one after the other, none would ever be ready."""
+    meeting = tmp_path / "meeting"
+    meeting.mkdir()
+    entry = {"command": sys.executable, "args": ["-S", "-E", PROGRAM, "--meet", str(meeting), "20"]}
+    config = json.dumps({"mcpServers": {f"s{n}": entry for n in range(20)}})
+
+    async def all_of_it() -> list[Any]:
+        session = Kit(tmp_path, installed=["mcp"], extra={"mcp_config": [config]}).open()
+        await session.start()
+        await session.close()
+        return list(session.init_facts["mcp_servers"])
+
+    assert {entry["status"] for entry in anyio.run(all_of_it)} == {"connected"}
+    assert len(list(meeting.iterdir())) == 20
+
+
+def test_a_start_with_a_person_does_not_wait_and_the_tools_come_with_a_later_request(bench: Bench, tmp_path: Path) -> None:
+    """Pending in the first request, where ``WaitForMcpServers`` is offered; there from the next on."""
+    go = tmp_path / "go"
+
+    async def all_of_it() -> None:
+        made = bench.kit(call("WaitForMcpServers", "c1", timeout=20), text("one"), args=("--wait", str(go)), print_mode=False)
+        session = made.open()
+        await session.start()
+        link = session.plugin_state[STATE].links["good"]
+        assert link.status == "pending"
+        async with anyio.create_task_group() as group:
+            group.start_soon(made.run, "go", session)
+            while not made.model.requests:  # noqa: ASYNC110
+                await anyio.sleep(0.02)
+            go.touch()
+        first, second = ([t["name"] for t in r["tools"]] for r in made.model.requests)
+        assert "WaitForMcpServers" in first and "mcp__good__echo" not in first
+        assert "WaitForMcpServers" not in second and "mcp__good__echo" in second
+        assert "good: connected" in json.dumps(made.model.requests[1]["messages"])
+        await session.close()
+
+    anyio.run(all_of_it)
+
+
+@pytest.mark.parametrize("always", [True, False])
+def test_an_always_loaded_server_is_waited_for(bench: Bench, always: bool) -> None:
+    async def all_of_it() -> str:
+        session = bench.kit(server={"alwaysLoad": always}, print_mode=False).open()
+        await session.start()
+        status = str(session.plugin_state[STATE].links["good"].status)
+        await session.close()
+        return status
+
+    assert anyio.run(all_of_it) == ("connected" if always else "pending")
+
+
+def test_a_server_that_never_answers_does_not_hold_the_end(bench: Bench, tmp_path: Path) -> None:
+    async def all_of_it() -> None:
+        session = bench.kit(args=("--wait", str(tmp_path / "never")), print_mode=False).open()
+        await session.start()
+        process = session.plugin_state[STATE].links["good"]
+        await anyio.sleep(0.2)
+        with anyio.fail_after(8):
+            await session.close()
+        assert process.child.process.returncode is not None
+
+    anyio.run(all_of_it)
+
+
+def test_a_bad_entry_is_in_the_init_message(bench: Bench, tmp_path: Path) -> None:
+    config = json.dumps({"mcpServers": {"bad": {"url": "http://x"}, "workspace": {"command": "x"}}})
+
+    async def all_of_it() -> Any:
+        session = Kit(tmp_path, installed=["mcp"], extra={"mcp_config": [config]}).open()
+        await session.start()
+        await session.close()
+        return session.init_facts
+
+    facts = anyio.run(all_of_it)
+    assert [(e["name"], e["type"]) for e in facts["mcp_server_errors"]] == [
+        ("bad", "url_missing_type"),
+        ("workspace", "reserved_name"),
+    ]
+
+
+# -- permission questions -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ('{"behavior": "allow"}', {"behavior": "allow"}),
+        ('{"behavior": "allow", "updatedInput": {"a": 1}}', {"behavior": "allow", "updatedInput": {"a": 1}}),
+        ('{"behavior": "deny", "message": "no"}', {"behavior": "deny", "message": "no"}),
+        ('{"behavior": "maybe"}', {"behavior": "deny", "message": "the answer of the permission tool cannot be read"}),
+        ("yes", {"behavior": "deny", "message": "the answer of the permission tool cannot be read"}),
+        ("[]", {"behavior": "deny", "message": "the answer of the permission tool cannot be read"}),
+    ],
+)
+def test_what_a_permission_tool_says(answer: str, expected: dict[str, Any]) -> None:
+    assert read(answer) == expected
+
+
+def test_a_servers_tool_answers_permission_questions(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``echo`` is asked and gives its input back, which is no answer: a denial. A tool that is not there is named."""
+    asked: list[str] = []
+
+    def decide(name: str, input: dict[str, Any]) -> str:
+        asked.append(name)
+        return "ask"
+
+    made = bench.kit(
+        call("mcp__good__big", "c1", size=5), text("done"), policy=decide, extra={"permission_prompt_tool": "mcp__good__echo"}
+    )
+    assert "cannot be read" in bench.run(made).result_of("c1")["content"]
+    made = bench.kit(
+        call("mcp__good__big", "c1", size=5), text("done"), policy=decide, extra={"permission_prompt_tool": "mcp__good__absent"}
+    )
+    said = bench.run(made).result_of("c1")["content"]
+    assert (
+        "MCP tool mcp__good__absent (passed via --permission-prompt-tool) not found. Available MCP tools: mcp__good__always"
+        in said
+    )
+
+
+def test_a_permission_tool_cannot_stand_in_for_a_person(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its yes for a tool that needs a person becomes a no with the documented words."""
+    monkeypatch.setattr("kernel_mcp.prompt_tool.read", lambda text: {"behavior": "allow"})
+
+    async def all_of_it() -> dict[str, Any]:
+        session = bench.kit().open()
+        await session.start()
+        question = PermissionCall(tool=session.toolbox.by_name["mcp__good__user_only"], input={}, cwd="/", mode="default")
+        answer = await PromptTool(session, "mcp__good__echo")(question, Verdict(behavior="ask"), "c1")
+        await session.close()
+        return answer
+
+    assert anyio.run(all_of_it) == {"behavior": "deny", "message": NEEDS_PERSON}
