@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from typing import Any
 
 import anyio
-from kernel_command_hooks.background import WAKE
 from kernel_command_hooks.hooks import CALLBACKS, SOURCES, STATE
 from kernel_command_hooks.running import TERMINAL
 
@@ -94,12 +93,12 @@ async def _wakes_idle(play: Play) -> None:
     """An idle front end, played: it is told that there is something, and starts a turn."""
     play.open([text("one"), text("two")])
     woken = anyio.Event()
-    play.session.plugin_state[WAKE] = woken.set
+    play.session.inbox.listen(woken.set)
     await prompt(play)
     with anyio.fail_after(10):
         await woken.wait()
     play.world.handler("a")  # the next Stop finds a handler that has nothing to say
-    await prompt(play, "(woken)")
+    await play.session.submit(None, origin=play.session.inbox.origin)
     assert "deploy failed" in json.dumps(play.world.kit.model.requests[1], ensure_ascii=False)
 
 

@@ -6,29 +6,21 @@ import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from kernel import ANSWERS, Answer, Event, Session
+from kernel import Event, Session
 from kernel_command_hooks.answer import NOT_STARTED, Ran, Reading, json_object
 from kernel_command_hooks.handlers import Command, Handler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-WAKING = frozenset(["UserPromptSubmit", "PostToolBatch", "Stop"])
-"""Events at which what a handler woke the model for is handed over: the next moment at which the model can be told."""
-
-WAKE = "hooks.wake"
-"""Where a front end puts ``wake()``: called when a handler has something that the model must know at once. A front end that is
-idle starts a turn then; the text comes with it."""
-
 
 class Background:
-    """The running handlers of a session that nobody waits for, and what they have for the model."""
+    """The running handlers of a session that nobody waits for."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._killed: set[asyncio.Task[None]] = set()
         self._finished: set[asyncio.Task[None]] = set()
-        self.wake: list[str] = []
 
     def start(self, work: Coroutine[Any, Any, None], *, kill: bool) -> None:
         """Run something beside the turn. ``kill``: it is ended with the session instead of being waited for."""
@@ -59,25 +51,16 @@ class Background:
         if left:
             await asyncio.wait(left)
 
-    def woken(self, name: str) -> Answer | None:
-        """What handlers want the model to know at once, as an answer to an event that reaches it."""
-        if name not in WAKING or not self.wake:
-            return None
-        texts, self.wake = self.wake, []
-        return ANSWERS[name](additional_context="\n".join(texts), source="background hooks")  # type: ignore[call-arg]
-
     def deliver(self, event: Event, handler: Handler, ran: Ran) -> None:
         """The result of an ``async`` handler: context for the model's next turn, or a reason to wake it now."""
         spec = handler.spec
         if isinstance(spec, Command) and spec.rewake and ran.code == 2:
             text = ran.stderr.strip() or ran.stdout.strip()
             intro = f"{spec.rewake_message}\n" if isinstance(spec.rewake_message, str) else ""
-            self.wake.append(self._session.cap(f"{event.hook_name} hook, running in the background: {intro}{text}"))
             if isinstance(spec.rewake_summary, str):
                 self._session.notice(spec.rewake_summary, level="info")
-            wake = self._session.plugin_state.get(WAKE)
-            if callable(wake):
-                wake()
+            self._session.inbox.post(self._session.cap(f"{event.hook_name} hook, running in the background: {intro}{text}"),
+                                     {"kind": "auto-continuation"})
             return
         debug: list[str] = []
         value = json_object(ran, debug)

@@ -74,7 +74,7 @@ class Hooks:
             self._watch(event)
         if name in self.handlers and (chosen := self._choose(self.handlers[name], event)):
             return self.running.answer(event, chosen)
-        if self._running is not None and (name in _EDGES or self._running.background.wake):
+        if self._running is not None and name in _EDGES:
             return self._running.answer(event, [])
         return None
 

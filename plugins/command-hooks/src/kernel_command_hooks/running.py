@@ -79,12 +79,11 @@ class Running:
             return self._end(event, chosen)
         if name == "SessionStart" and event.match_value in ("resume", "clear"):
             run_command.drop_env_file(self.session)
-        woken = self.background.woken(name)
         if not chosen:
-            return [woken] if woken is not None else None
-        return self._run(event, encode(event), chosen, woken)  # encoded now: nobody's later change reaches a handler
+            return None
+        return self._run(event, encode(event), chosen)  # encoded now: nobody's later change reaches a handler
 
-    async def _run(self, event: Event, payload: bytes, chosen: list[Handler], woken: Answer | None = None,
+    async def _run(self, event: Event, payload: bytes, chosen: list[Handler],
                    budget: float | None = None) -> list[Answer] | None:
         """Start all at once; answers come back in configuration order, ranked in the order in which they ended. ``None``, not an
         empty list, where nobody answers: the kernel counts the time of an answer that is none."""
@@ -110,7 +109,7 @@ class Running:
         if facts.output == "worktree":  # the first configured one counts, whoever ended last (12.2)
             for place, found in enumerate(answers):
                 found.rank = -place
-        return ([woken, *answers] if woken is not None else answers) or None
+        return answers or None
 
     def _is_async(self, handler: Handler, event: Event) -> bool:
         if not isinstance(handler.spec, Command) or handler.broken:
