@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from kernel import Harness, LockError, Options, __version__
+from kernel import Harness, Layer, LockError, Options, Settings, UsageError, __version__
 from kernel.guard import _is_standard
 from kernel.lock import Lock, lock_path
 
@@ -84,6 +84,18 @@ def test_settings_of_the_harness_stand_below_the_command_line_s(tmp_path: Path, 
     got = Harness(Options(harness=harness, cwd=tmp_path, settings='{"model": "flag"}')).settings
     assert (got.get("model"), got.get("effort")) == ("flag", "low")
     assert [(layer.scope, layer.path) for layer in got.layers][:2] == [("cli", "--settings"), ("cli", str(harness))]
+
+
+def test_where_side_loading_is_switched_off_a_harness_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kernel.cli.run import _require_plugins
+
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    layers = [Layer("managed", "managed", {"disableSideloadFlags": True}, "/")]
+    managed = Settings(layers, [], config_dir=tmp_path, project_root=tmp_path, trusted=False)
+    harness = Harness(Options(harness=place(tmp_path, PLUGIN), cwd=tmp_path), settings=managed)
+    with pytest.raises(UsageError, match="--harness is switched off by managed settings"):
+        _require_plugins(harness, [])
 
 
 def test_verify_names_what_changed_what_is_missing_and_what_nobody_locked(tmp_path: Path) -> None:

@@ -164,7 +164,8 @@ def _require_plugins(harness: Harness, args: list[str]) -> None:
                 state = "not installed" if plugin is None else plugin.state
                 raise UsageError(f"{flag.names.split()[0]} needs the plugin {flag.needs!r}, which is {state}")
     if harness.settings.managed("disableSideloadFlags") is True:
-        refused = typed & {"--plugin-dir", "--agents", "--mcp-config"}
+        typed |= {"--harness"} if harness.lock else set()
+        refused = typed & {"--plugin-dir", "--agents", "--mcp-config", "--harness"}
         if refused:
             raise UsageError(f"{min(refused)} is switched off by managed settings (disableSideloadFlags)")
 

@@ -13,6 +13,8 @@ from kernel_manager.errors import ManagerError
 from kernel_manager.harness_file import lockfile, locking, model, resolve, wheels
 from kernel_manager.harness_file.tools import Ways
 
+from kernel import Settings
+
 from .case_harness import World, info, library_wheel, manifest, plugin_project, plugin_wheel, write_wheel
 
 
@@ -185,6 +187,20 @@ def test_marketplace_entries(world: World, tmp_path: Path, kind: str) -> None:
     world.harness("sync", "--frozen")
     assert (world.set / "plugins/notes/skills/one/SKILL.md").read_text() == "one"
     world.harness("verify")
+
+
+def test_managed_settings_decide_about_sources_here_too(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    managed = tmp_path / "managed"
+    managed.mkdir()
+    (managed / "managed-settings.json").write_text('{"strictKnownMarketplaces": []}')
+    load = Settings.load
+    monkeypatch.setattr(Settings, "load", lambda cwd: load(cwd, managed_dir=str(managed)))
+    for plugin, words in [(f"{{git: 'file://{tmp_path}/repo'}}", "managed settings allow plugins of listed marketplaces only"),
+                          ("x@team", "is none that managed settings allow")]:
+        world.write(plugin, more="marketplaces: {team: ./market}\n")
+        with pytest.raises(ManagerError) as caught:
+            make(world)
+        assert words in str(caught.value) and f"{world.file}, line 6" in str(caught.value)
 
 
 # -- what does not fit -------------------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from kernel import Manifest
-from kernel_manager import tree
+from kernel import Manifest, Settings
+from kernel_manager import policy, tree
 from kernel_manager.errors import ManagerError
 from kernel_manager.harness_file import wheels
 from kernel_manager.harness_file.lockfile import From
@@ -85,15 +85,20 @@ def fetched(source: Source, kind: str, spec: str, name: str, ways: Ways, work: P
     if source.kind == "catalogue":
         raise ManagerError("bad-spec", "is the name of a marketplace entry", context=f"source {spec}",
                            hint="write entry: name@marketplace, or requirement: NAME for a Python distribution")
+    if kind != "entry":
+        policy.check_direct(Settings.load(Path.cwd()), source)
     ways.say(f"fetching {spec}")
     got = fetch(source, Path(tempfile.mkdtemp(prefix="source-", dir=work)) / "got", Options(within=within))
     return from_folder(got.root, From(kind=kind, spec=spec, pin=_pin(got.source, got.commit)), ways, work, name)
 
 
-def from_pin(source: From, name: str, base: Path, ways: Ways, work: Path) -> Brought:
+def from_pin(source: From, name: str, parsed: Parsed, ways: Ways, work: Path) -> Brought:
     """What a lock names, fetched again. ``name`` is its name in the lock."""
     from kernel_manager import sources
 
+    base = parsed.base
+    if source.kind == "entry":
+        _check_entry(parsed, str(source.spec))
     if source.kind == "folder":
         return from_folder((base / Path(str(source.spec)).expanduser()).absolute(), source, ways, work, name)
     found = sources.parse(str(source.pin), base)
@@ -110,13 +115,28 @@ def _pin(source: Source, commit: str | None) -> str:
     return str(source)
 
 
+def _check_entry(parsed: Parsed, entry: str) -> None:
+    """:raises ManagerError: managed settings do not allow the marketplace, or switch the plugin off."""
+    from kernel_manager.markets import source_of
+
+    where = parsed.file.marketplaces.get(entry.rpartition("@")[2])
+    if where is None:
+        raise ManagerError("bad-lock", f"the marketplace of {entry!r} is not in the harness file", hint="kernel harness lock")
+    settings = Settings.load(Path.cwd())
+    policy.check_marketplace(settings, source_of(where, parsed.base))
+    policy.check_plugin(settings, entry)
+
+
 def _entry(parsed: Parsed, entry: str, ways: Ways, work: Path) -> Brought:
     """A marketplace entry. The lock names where the plugin itself lies, so the marketplace is asked when locking only."""
     from kernel_manager import catalogue, gits, sources
 
+    _check_entry(parsed, entry)
     name, _, market = entry.rpartition("@")
     place = sources.parse(parsed.file.marketplaces[market], parsed.base)
     commit = None
+    if place.kind == "git" and place.subdir and not (place.ref or place.sha):
+        place = sources.git(str(place.url), ref=place.subdir)  # a marketplace's fragment is a ref, as for kernel plugins
     if place.kind == "git":
         ways.say(f"fetching the marketplace {market}")
         root = Path(tempfile.mkdtemp(prefix="market-", dir=work)) / "got"

@@ -147,14 +147,14 @@ def _bring(have: Made, parsed: Parsed, ways: Ways, work: Path, *, local: bool) -
             if item.source.kind == "url":
                 wheel = fetch({name: f"{name} @ {item.source.pin}"}, ways, work)[0].facts
             else:
-                wheel = folders.from_pin(item.source, name, parsed.base, ways, work).wheel
+                wheel = folders.from_pin(item.source, name, parsed, ways, work).wheel
             found = wheels.digests(wheel.path) if wheel is not None and wheel.name == name else {}
             _compare(f"distribution {name}", found, item.files, "changed-folder" if local else "pin-mismatch")
             assert wheel is not None
             have.archives[name] = wheel.path
     for name, plugin in have.lock.plugins.items():
         if plugin.files is not None and plugin.source is not None and local == (plugin.source.kind == "folder"):
-            folder = folders.from_pin(plugin.source, name, parsed.base, ways, work).folder
+            folder = folders.from_pin(plugin.source, name, parsed, ways, work).folder
             _compare(f"plugin {name}", locking.folder_digests(folder) if folder else {}, plugin.files,
                      "changed-folder" if local else "pin-mismatch")
             assert folder is not None
