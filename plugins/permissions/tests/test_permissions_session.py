@@ -266,7 +266,7 @@ async def test_the_configuration_folder_is_protected(tmp_path: Path) -> None:
     assert session.policy.decide(plan).behavior == "ask"
 
 
-async def test_a_sandbox_and_a_classifier_of_other_plugins_are_used(tmp_path: Path) -> None:
+async def test_a_sandbox_of_another_plugin_is_used(tmp_path: Path) -> None:
     class Sandbox:
         def confines(self, input: dict[str, Any]) -> bool:
             return "free" not in input["command"]
@@ -279,10 +279,6 @@ async def test_a_sandbox_and_a_classifier_of_other_plugins_are_used(tmp_path: Pa
     switched_off.sandbox = Sandbox()  # type: ignore[assignment]
     switched_off.settings.layers = [Layer("user", "u", {"sandbox": {"autoAllowBashIfSandboxed": False}}, "/")]
     assert behavior(switched_off, "make") == "ask"
-    classified = open_session(tmp_path)
-    classified.plugin_state["permissions.classifier"] = lambda call, why: "deny"
-    classified.policy.update([])
-    assert behavior(classified, "make", mode="auto") == "deny"
 
 
 # -- updates ------------------------------------------------------------------------------------------------------------
