@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel import Registry, Tool, hookimpl
+from kernel import Extension, Registry, Tool, hookimpl
 
 
 @hookimpl
@@ -11,3 +11,10 @@ def register_tools(register: Registry[Tool]) -> None:
 
     for tool in file_tools():
         register(tool)
+
+
+@hookimpl
+def register_extensions(register: Registry[Extension]) -> None:
+    from kernel_tools_files.changes import FileChanges
+
+    register(FileChanges())
