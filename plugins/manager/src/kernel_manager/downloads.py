@@ -4,8 +4,10 @@ neighbours on any redirect, a limit on size and time, and credentials only for t
 from __future__ import annotations
 
 import hashlib
+import http.client
 import ipaddress
 import socket
+import ssl
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -17,6 +19,7 @@ from kernel_manager.sources import without_secrets
 from kernel_manager.unpack import LIMITS
 
 TIMEOUT = 60.0
+AGENT = "kernel-manager"
 _METADATA_HOSTS = frozenset(("metadata.google.internal", "metadata", "instance-data"))
 
 
@@ -29,15 +32,47 @@ def check_url(url: str) -> None:
         raise ManagerError("unsafe-url", "is no https URL", context=where)
     if host in _METADATA_HOSTS or host == "localhost" or host.endswith(".localhost"):
         raise ManagerError("unsafe-url", f"the host {host} is not fetched from", context=where)
+    if not urllib.request.getproxies().get("https"):  # a proxy resolves names itself, and this machine perhaps cannot
+        checked_address(host, parts.port or 443, where)
+
+
+def checked_address(host: str, port: int, where: str) -> str:
+    """An address of the host to connect to, after all of its addresses were found to be allowed.
+
+    :raises ManagerError: ``unsafe-url``, ``fetch-failed``.
+    """
     try:
-        found = {info[4][0] for info in socket.getaddrinfo(host, parts.port or 443, type=socket.SOCK_STREAM)}
+        found = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     except (OSError, UnicodeError) as error:
         raise ManagerError("fetch-failed", f"the host {host} is not known: {error}", context=where) from None
     for text in found:
-        address = ipaddress.ip_address(str(text).partition("%")[0])
-        address = getattr(address, "ipv4_mapped", None) or address
-        if address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast:
-            raise ManagerError("unsafe-url", f"the host {host} is {address}, which is not fetched from", context=where)
+        if is_near(text):
+            raise ManagerError("unsafe-url", f"the host {host} is {text}, which is not fetched from", context=where)
+    return found[0]
+
+
+def is_near(address: str) -> bool:
+    """This machine, or what is reached over a link without a router (cloud metadata services among it)."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    found = getattr(found, "ipv4_mapped", None) or found
+    return found.is_loopback or found.is_link_local or found.is_unspecified or found.is_multicast
+
+
+class _Connection(http.client.HTTPSConnection):
+    """Connects to the address that was checked: a name that answers differently the second time gains nothing."""
+
+    def connect(self) -> None:
+        if getattr(self, "_tunnel_host", None):  # through a proxy
+            super().connect()
+            return
+        address = checked_address(self.host, self.port, self.host)
+        plain = socket.create_connection((address, self.port), self.timeout)
+        self.sock = self._context.wrap_socket(plain, server_hostname=self.host)  # type: ignore[attr-defined]
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def https_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_Connection, req, context=ssl.create_default_context())
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -45,9 +80,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         check_url(newurl)
         made = super().redirect_request(req, fp, code, msg, headers, newurl)
         if made is not None and urlsplit(newurl)[:2] != urlsplit(req.full_url)[:2]:
-            made.headers.pop("Authorization", None)
-            for name in getattr(req, "kernel_headers", ()):
-                made.headers.pop(name.capitalize(), None)
+            made.headers = {"User-agent": AGENT}  # whatever else was sent may be a secret of the first host
         return made
 
 
@@ -58,9 +91,8 @@ def download(url: str, target: Path, *, headers: dict[str, str] | None = None, l
     """
     check_url(url)
     where = without_secrets(url)[:200]
-    opener = urllib.request.build_opener(_Redirects())
-    request = urllib.request.Request(url, headers={"User-Agent": "kernel-manager", **(headers or {})})  # noqa: S310
-    request.kernel_headers = list(headers or {})  # type: ignore[attr-defined]
+    opener = urllib.request.build_opener(_Redirects(), _Https())
+    request = urllib.request.Request(url, headers={"User-Agent": AGENT, **(headers or {})})  # noqa: S310
     digest, size = hashlib.sha256(), 0
     try:
         with opener.open(request, timeout=TIMEOUT) as answer, open(target, "wb") as file:
