@@ -53,8 +53,6 @@ def test_a_rule_that_says_it_repairs_does() -> None:
             assert makers.search(source), f"{rule.code} promises a fix"
 
 
-
-
 @pytest.mark.parametrize("kind", SCHEMA_KINDS)
 def test_a_schema_is_a_schema(kind: str) -> None:
     made = schema(kind)
@@ -63,24 +61,39 @@ def test_a_schema_is_a_schema(kind: str) -> None:
 
 
 SAMPLES = [
-    ("manifest", {"name": "acme", "skills": ["./x"], "userConfig": {"a": {"type": "string", "title": "T", "description": "D"}}}, True),
-    ("manifest", {"name": "acme", "author": "Acme"}, False), ("manifest", {"version": "1.0.0"}, False), ("manifest", {"name": "a b"}, False),
-    ("manifest", {"name": "a", "dependencies": ["x y"]}, False), ("manifest", {"name": "a", "commands": {"x": {}}}, False),
+    (
+        "manifest",
+        {"name": "acme", "skills": ["./x"], "userConfig": {"a": {"type": "string", "title": "T", "description": "D"}}},
+        True,
+    ),
+    ("manifest", {"name": "acme", "author": "Acme"}, False),
+    ("manifest", {"version": "1.0.0"}, False),
+    ("manifest", {"name": "a b"}, False),
+    ("manifest", {"name": "a", "dependencies": ["x y"]}, False),
+    ("manifest", {"name": "a", "commands": {"x": {}}}, False),
     ("marketplace", {"name": "m", "owner": {"name": "A"}, "plugins": [{"name": "p", "source": "./p"}]}, True),
     ("marketplace", {"name": "m", "plugins": []}, False),
     ("marketplace", {"name": "m", "owner": {"name": "A"}, "plugins": [{"name": "p", "source": {"source": "github"}}]}, False),
     ("hooks", {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]}}, True),
-    ("hooks", {"hooks": {"Stopp": []}}, False), ("hooks", {"Stop": []}, False),
+    ("hooks", {"hooks": {"Stopp": []}}, False),
+    ("hooks", {"Stop": []}, False),
     ("hooks", {"hooks": {"PostCompact": [{"hooks": [{"type": "prompt", "prompt": "x"}]}]}}, False),
     ("hooks", {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x", "timeout": 0}]}]}}, False),
     ("skill", {"name": "a", "allowed-tools": ["Read"], "disable-model-invocation": "yes", "unknown": 1}, True),
-    ("skill", {"context": "inline"}, False), ("agent", {"name": "a", "description": "b", "color": "pink"}, True),
-    ("agent", {"name": "a"}, False), ("agent", {"name": "a", "description": "b", "memory": True}, False),
-    ("mcp", {"mcpServers": {"a": {"command": "x"}, "b": {"type": "http", "url": ""}}}, True), ("mcp", {"mcpServers": {"a": {"url": "x"}}}, False),
-    ("lsp", {"go": {"command": "gopls", "extensionToLanguage": {".go": "go"}}}, True), ("lsp", {"go": {"command": "gopls"}}, False),
-    ("monitors", [{"name": "a", "command": "b", "description": "c"}], True), ("monitors", {}, False),
-    ("settings", {"permissions": {"allow": ["Bash"]}, "env": {"A": "1"}}, True), ("settings", {"permissions": {"allow": "Bash"}}, False),
-    ("theme", {"base": "dark", "overrides": {"x": "#fff"}}, True), ("theme", {"base": "darker"}, False),
+    ("skill", {"context": "inline"}, False),
+    ("agent", {"name": "a", "description": "b", "color": "pink"}, True),
+    ("agent", {"name": "a"}, False),
+    ("agent", {"name": "a", "description": "b", "memory": True}, False),
+    ("mcp", {"mcpServers": {"a": {"command": "x"}, "b": {"type": "http", "url": ""}}}, True),
+    ("mcp", {"mcpServers": {"a": {"url": "x"}}}, False),
+    ("lsp", {"go": {"command": "gopls", "extensionToLanguage": {".go": "go"}}}, True),
+    ("lsp", {"go": {"command": "gopls"}}, False),
+    ("monitors", [{"name": "a", "command": "b", "description": "c"}], True),
+    ("monitors", {}, False),
+    ("settings", {"permissions": {"allow": ["Bash"]}, "env": {"A": "1"}}, True),
+    ("settings", {"permissions": {"allow": "Bash"}}, False),
+    ("theme", {"base": "dark", "overrides": {"x": "#fff"}}, True),
+    ("theme", {"base": "darker"}, False),
 ]
 
 

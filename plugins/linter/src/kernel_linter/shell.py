@@ -117,7 +117,7 @@ def commands(text: str) -> Iterator[list[str]]:
     """The simple commands of a line, each as words, without assignments, keywords and redirections."""
     for part in parts(text):
         found = [w for w in words(part) if not re.match(r"^\d*[<>]", w) and w not in ("/dev/null", "fi", "done")]
-        while found and (re.match(r"^[A-Za-z_]\w*=", found[0]) or found[0] in _KEYWORDS or (found[0].startswith("-") and len(found) > 1)):
+        while found and (found[0] in _KEYWORDS or re.match(r"^[A-Za-z_]\w*=", found[0]) or (found[0][:1] == "-" and found[1:])):
             found = found[1:]
         if found:
             yield found

@@ -29,11 +29,18 @@ SINCE = "0.1.0"
 def check(plugin: Plugin) -> Iterator[Diagnostic]:
     covered = {s.rel for s in plugin.skills}
     for rel in plugin.tree.files:
-        if not rel.endswith("/SKILL.md") or not rel.startswith("skills/") or rel.count("/") <= 2 or rel in covered or skipped(rel):
+        if (
+            not rel.endswith("/SKILL.md")
+            or not rel.startswith("skills/")
+            or rel.count("/") <= 2
+            or rel in covered
+            or skipped(rel)
+        ):
             continue
         parent = rel.removesuffix("/SKILL.md").rpartition("/")[0]
         yield plugin.file(rel).at(
-            f"{rel}: lies too deep to be discovered; name './{parent}/' under skills in the manifest", fix=name_it(plugin, f"./{parent}/")
+            f"{rel}: lies too deep to be discovered; name './{parent}/' under skills in the manifest",
+            fix=name_it(plugin, f"./{parent}/"),
         )
 
 
