@@ -102,9 +102,9 @@ class Child(Session):
         self.depth: int = getattr(parent, "depth", 0) + 1
         self.prompt_id = parent.prompt_id
         changes: dict[str, Any] = {"max_turns": spec.max_turns}
+        self.project_root = spec.cwd or parent.project_root
         if spec.cwd is not None:
             changes["cwd"] = Path(spec.cwd)
-            self.project_root = spec.cwd
         self.options = msgspec.structs.replace(parent.options, **changes)
         if spec.model is not None and spec.model[1].id != self.model_info.id:
             self.provider, self.model_info = spec.model

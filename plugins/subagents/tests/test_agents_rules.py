@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kernel import Decision, PermissionRequestResult, PreToolUseResult
-from kernel.testing import alive, call, module, text
+from kernel.testing import alive, call, module, plugin_folder, text
 
 from .agent_world import SCOUT, World, agent
 
@@ -242,6 +242,17 @@ async def test_rules_about_types_deny_and_hide(world: World) -> None:
         "Look.": [text("seen")], "Write.": [text("verse")]}, settings=settings)
     assert "seen" in world.result("a") and "verse" not in world.result("b") and "Write." not in world.model.by_route
     assert "- scout" in world.told("", 0) and "- poet" not in world.told("", 0)
+
+
+@pytest.mark.parametrize("rule", ["Agent(demo:scout)", "Task(demo:scout)"])
+async def test_a_plugins_agent_can_be_denied_by_its_full_name(rule: str, world: World, tmp_path: Path) -> None:
+    files = {"agents/scout.md": SCOUT, "agents/poet.md": SCOUT.replace("scout", "poet")}
+    plugin = plugin_folder(tmp_path / "demo", "demo", files)
+    await world.run([[agent("Look.", "a", type="demo:scout"), agent("Write.", "b", type="demo:poet")], text("done")],
+                    {"Look.": [text("seen")], "Write.": [text("verse")]}, settings={"permissions": {"deny": [rule]}},
+                    plugin_dirs=[plugin])
+    assert "Look." not in world.model.by_route and "verse" in world.result("b")
+    assert "- demo:scout" not in world.told("", 0) and "- demo:poet" in world.told("", 0)
 
 
 async def test_a_bare_deny_takes_the_tool_away_under_both_names(scout: World) -> None:

@@ -194,6 +194,53 @@ async def test_a_hung_agent_is_ended_and_its_parent_gets_what_there_is(scout: Wo
     assert "<status>failed</status>" in scout.told() and "Something." in scout.told() and "no sign of life" in scout.told()
 
 
+async def test_the_report_of_an_agents_own_agent_goes_to_it_and_not_to_the_conversation(scout: World) -> None:
+    turns = [agent("Outer."), text("done")]
+    gate = Gate()
+
+    def inner(body: Any) -> Any:
+        gate.open.set()
+        return text("deep finding")
+
+    await scout.run(turns, {"Inner.": [inner], "Outer.": [
+        agent("Inner.", "i", background=True), call("Gate"), call("Glob", pattern="*"), text("outer report")]}, tools=[gate])
+    await scout.settle()
+    assert "deep finding" in scout.told("Outer.") and "deep finding" not in json.dumps(scout.model.by_route[""])
+
+
+async def test_a_report_whose_reader_is_gone_goes_to_the_conversation(scout: World) -> None:
+    gate = Gate()
+    await scout.run([agent("Outer."), text("done"), text("I see")], {
+        "Inner.": [call("Gate"), text("deep finding")], "Outer.": [agent("Inner.", "i", background=True), text("outer report")]},
+        tools=[gate])
+    gate.open.set()
+    await scout.settle()
+    assert "deep finding" in scout.told()
+
+
+async def test_task_output_shows_what_an_agent_has_said_so_far(scout: World) -> None:
+    gate = Gate()
+
+    def ask(body: Any) -> Any:
+        return call("TaskOutput", "o", task_id=str(scout.said("task_started")[0]["task_id"]), timeout=0)
+
+    turns = [agent("Look.", background=True), ask, text("ok"), text("ok")]
+
+    class Wait(Gate):
+        async def call(self, input: Any, context: Any) -> Any:
+            await scout.until(lambda: bool(gate.waiting))
+            return await super().call(input, context)
+
+    wait = Wait()
+    wait.name = "Other"  # type: ignore[misc]
+    wait.open.set()
+    turns.insert(1, call("Other"))
+    await scout.run(turns, {"Look.": [[text("So far so good."), call("Gate")], text("end")]}, tools=[gate, wait])
+    assert "So far so good." in scout.result("o") and "running" in scout.result("o")
+    gate.open.set()
+    await scout.settle()
+
+
 # -- clients -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("background", [False, True])
 async def test_clients_see_start_progress_and_end_and_every_message_names_the_call(background: bool, scout: World) -> None:

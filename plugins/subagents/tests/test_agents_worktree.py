@@ -187,6 +187,30 @@ async def test_edits_of_the_main_checkout_are_blocked_in_every_mode(repo: World)
     assert repo.told("Work.").count("main checkout") >= 2 and "leaves the worktree" in repo.told("Work.")
 
 
+async def test_an_agent_of_a_fenced_agent_is_fenced_too(repo: World) -> None:
+    await repo.run([agent("Outer.", isolation="worktree"), text("done")], {
+        "Outer.": [agent("Inner.", "i"), text("r")],
+        "Inner.": [[call("Write", "w", file_path=str(repo.root / "tracked.txt"), content="x"),
+                    call("Bash", "b", command=f"cd {repo.root} && touch escaped"), call("Bash", "p", command="pwd")], text("r")]},
+        permission_mode="bypassPermissions")
+    assert (repo.root / "tracked.txt").read_text() == "one\n" and not (repo.root / "escaped").exists()
+    assert f"{repo.root}/.claude/worktrees/agent-" in repo.told("Inner.")
+
+
+async def test_in_the_next_process_an_agent_goes_on_in_its_worktree_behind_its_fence(repo: World) -> None:
+    kept = {"persist": True, "more": ("sessions",), "permission_mode": "bypassPermissions"}
+    await run(repo, [call("Bash", "b", command="echo new > new.txt")], **kept)
+    (path,) = trees(repo)
+    agent_id, session_id = str(repo.said("task_started")[0]["task_id"]), repo.session.id
+    await repo.session.close()
+    await repo.run([call("SendMessage", "s", to=agent_id, message="More."), text("a"), text("b")], {
+        "Work.": [[call("Bash", "p", command="pwd; cat new.txt"), call("Bash", "e", command=f"cd {repo.root}")], text("r")]},
+        resume=session_id, **kept)
+    await repo.settle()
+    assert f'"content": "{path}\\nnew' in repo.told("Work.") and "leaves the worktree" in repo.told("Work.")
+    assert trees(repo) == [path] and "locked" not in git(repo.root, "worktree", "list", "--porcelain")
+
+
 @pytest.fixture
 def fence(tmp_path: Path) -> Fence:
     main = tmp_path / "main"

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from kernel_subagents.worktree import Worktree
 
 STATE = "subagents"
+GUARD = "subagents.worktree"
+"""``session.plugin_state[GUARD]``: the fence around an agent with a worktree of its own."""
 DEPTH = 3
 AT_ONCE = 20
 DEFAULT_TYPE = "general-purpose"
@@ -54,6 +56,7 @@ class Agents:
         self.names: dict[str, list[str]] = {}
         self.models: dict[str, str] = {}
         """Models that calls asked for, by the agent's id: they hold when it goes on (3.2)."""
+        self.resuming: set[str] = set()
         self.main: Definition | None = None
         self.pool: list[Tool] | None = None
 
@@ -171,6 +174,8 @@ class Agents:
         child = Child(session, spec, self.root.transcript.child(spec.agent_id, meta))
         child.plugin_state.update(hooks_for(session, definition) | servers_for(session, definition))
         remembers = memory.folder(self.root, definition)
+        if GUARD in session.plugin_state:  # an agent of one that is fenced in is fenced in, too
+            child.plugin_state[GUARD] = session.plugin_state[GUARD]
         if remembers is not None:
             child.plugin_state[memory.FOLDERS] = [str(remembers.path)]
         agent = Agent(definition, child, description=request.description, name=request.name, background=background,
@@ -198,7 +203,7 @@ class Agents:
             await agent.child.start()
             agent.child.pending += await preload(agent.child, agent.definition)
             if agent.worktree is not None:
-                agent.worktree.guard(agent.child)
+                agent.child.plugin_state[GUARD] = agent.worktree.fence()
 
         agent.begin(prepare, prompt)
         if agent.in_background:

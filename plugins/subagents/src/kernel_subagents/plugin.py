@@ -24,7 +24,7 @@ def register_extensions(register: Registry[Extension]) -> None:
 
 @hookimpl
 def pre_tool_use(event: PreToolUse, session: Session) -> PreToolUseResult | None:
-    guard = session.plugin_state.get("subagents.worktree")
+    guard = session.plugin_state.get("subagents.worktree")  # agents.GUARD
     if guard is None:
         return None
     reason = guard.refusal(event.tool_name, event.tool_input, session)

@@ -13,9 +13,8 @@ from kernel_subagents.fence import Fence
 from kernel_subagents.sweep import sweep
 
 if TYPE_CHECKING:
-    from kernel import Child, Session
+    from kernel import Session
 
-GUARD = "subagents.worktree"
 FOLDER = ".claude/worktrees"
 GIT_S = 120.0
 
@@ -31,9 +30,9 @@ class Worktree:
         self.kept = False
         self.gone = False
 
-    def guard(self, child: Child) -> None:
-        """Nothing of the agent reaches the main checkout."""
-        child.plugin_state[GUARD] = Fence(self.path, self.main)
+    def fence(self) -> Fence:
+        """What keeps the agent out of the main checkout."""
+        return Fence(self.path, self.main)
 
     async def enter(self, root: Session) -> None:
         """Lock it, so that nothing removes it while the agent is at work."""
@@ -102,6 +101,17 @@ async def create(session: Session, slug: str) -> Worktree:
     tree = Worktree(os.path.realpath(path), os.path.realpath(main), branch, (await _git(path, "rev-parse", "HEAD"))[1].strip())
     await tree.enter(root)
     await _include(main, tree.path)
+    return tree
+
+
+async def adopt(session: Session, path: str) -> Worktree:
+    """The worktree that an agent of an earlier process left. It is kept at the end: what it began with is not known any more."""
+    root = session.root
+    main = os.path.realpath(str(git_root(Path(root.project_root)) or root.project_root))
+    found, branch = await _git(path, "branch", "--show-current")
+    tree = Worktree(os.path.realpath(path), main, branch.strip() if found else "")
+    if tree.branch:
+        await tree.enter(root)
     return tree
 
 
