@@ -53,7 +53,7 @@ class Store(Generic[L]):
         :raises ToolError: ``store_failed``, the file cannot be read.
         """
         if self._path is None:
-            return msgspec.json.decode(self._session.plugin_state.get(self._memory, b"{}"), type=self._kind)
+            return msgspec.json.decode(self._session.root.plugin_state.get(self._memory, b"{}"), type=self._kind)
         try:
             raw = self._path.read_bytes()
         except FileNotFoundError:
@@ -74,7 +74,7 @@ class Store(Generic[L]):
         if self._path is None:
             state = self.read()
             result = work(state)
-            self._session.plugin_state[self._memory] = msgspec.json.encode(state)
+            self._session.root.plugin_state[self._memory] = msgspec.json.encode(state)
             return result
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

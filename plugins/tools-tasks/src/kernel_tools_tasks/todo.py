@@ -63,7 +63,8 @@ class TodoWrite(Tool):
             found.todos = [] if done else new
             return old
 
-        old = await Store(context.session, "todos", Todos).change(replace)
+        agent = context.session.agent_id if context.session.parent is not None else None
+        old = await Store(context.session, f"todos-{agent}" if agent else "todos", Todos).change(replace)
         structured = {"oldTodos": old, "newTodos": new}
         return ToolResult(content=self.from_structured(structured), structured=structured)
 
