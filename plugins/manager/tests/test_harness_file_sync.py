@@ -138,6 +138,16 @@ def test_a_damaged_set_is_mended_and_old_sets_go(world: World) -> None:
     assert len(list((world.root / ".kernel/sets").iterdir())) == 2 and not first.exists(), "this one and the one before it"
 
 
+def test_compiled_code_of_long_ago_goes_with_a_sync(world: World) -> None:
+    world.harness("sync")
+    assert "greeter 1.0" in answer(world)
+    code = world.home / ".claude/kernel/code"
+    old, *others = sorted(code.iterdir())
+    os.utime(old, (0, 0))
+    world.harness("sync")
+    assert others and sorted(code.iterdir()) == others
+
+
 def test_going_back_to_the_lock_before(world: World) -> None:
     world.harness("sync")
     before = world.lock.read_bytes(), world.file.read_bytes()

@@ -56,6 +56,8 @@ def dockerfile(parsed: Parsed, lock: Lock, image: str) -> str:
 
     :param image: the Python image; give it with its digest (``python:3.11-slim@sha256:...``) to pin that, too.
     """
+    from importlib.metadata import version
+
     path, harness = lockfile.path_of(parsed.path), parsed.path.name
     folders = sorted(set(_local_folders(lock)))
     outside = next((f for f in folders if f.startswith(("..", "/", "~"))), None)
@@ -68,8 +70,10 @@ def dockerfile(parsed: Parsed, lock: Lock, image: str) -> str:
              f"FROM {image}",
              "ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1",
              "WORKDIR /harness",
-             f"COPY {json.dumps([harness, path.name, 'wheel[s]', './wheels/'])}",
-             f"RUN pip install --find-links wheels {KERNEL}=={lock.kernel} kernel-manager",
+             f"COPY {json.dumps([harness, path.name, './'])}",
+             "# the harness file stands here because one source has to be there; ./wheels may be missing",
+             f"COPY {json.dumps([harness, 'wheel[s]', './wheels/'])}",
+             f"RUN pip install --find-links wheels {KERNEL}=={lock.kernel} kernel-manager=={version('kernel-manager')}",
              *(f"COPY {json.dumps([folder, folder])}" for folder in folders),
              f"RUN kernel harness sync --frozen --find-links wheels {harness} && kernel harness verify {harness}",
              "RUN useradd --create-home harness",

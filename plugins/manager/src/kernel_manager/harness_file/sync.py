@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
 
+from kernel import config_dir
 from kernel_manager import tree
 from kernel_manager.errors import ManagerError
 from kernel_manager.harness_file import folders, lockfile, locking, verify, wheels
@@ -25,6 +27,9 @@ from kernel_manager.harness_file.model import Parsed
 from kernel_manager.harness_file.resolve import fetch
 from kernel_manager.harness_file.tools import Ways
 from kernel_manager.harness_file.wheels import Facts
+
+CODE_DAYS = 90
+"""Compiled code that was made longer ago is removed; where it is still used it is made again."""
 
 
 class Synced(Struct, kw_only=True):
@@ -228,6 +233,11 @@ def _prune(place: Path, keep: set[str], lock: Lock) -> None:
     for path in (place / "sets").iterdir():
         if path.name not in keep:
             shutil.rmtree(path, ignore_errors=True)
+    # what runs compiled (kernel/guard.py): nothing of it is needed, it only saves time
+    for path in (config_dir() / "kernel" / "code").glob("*"):
+        with suppress(OSError):
+            if path.stat().st_mtime < time.time() - CODE_DAYS * 86400:
+                path.unlink()
     archives = {d.archive for d in lock.distributions.values()}
     for path in (place / "wheels").glob("*"):
         if path.name not in archives:
