@@ -97,14 +97,14 @@ def test_the_dockerfile(world: World) -> None:
     assert not (world.root / "pyproject.toml").exists()
     lines = [line for line in (world.root / "Dockerfile").read_text().splitlines() if line and not line.startswith("#")]
     verbs = [line.split()[0] for line in lines]
-    assert verbs == ["FROM", "ENV", "WORKDIR", "COPY", "COPY", "RUN", "COPY", "RUN", "RUN", "USER", "WORKDIR", "ENV", "ENTRYPOINT",
-                     "CMD"]
+    assert verbs == ["FROM", "ENV", "WORKDIR", "COPY", "COPY", "RUN", "COPY", "RUN", "RUN", "USER", "WORKDIR", "ENV",
+                     "ENTRYPOINT", "CMD"]
     assert lines[0] == "FROM python:3.11-slim@sha256:" + "0" * 64
     copied = [json.loads(line.removeprefix("COPY ")) for line in lines if line.startswith("COPY")]
     assert copied == [["harness.yaml", "kernel.lock", "./"], ["harness.yaml", "wheel[s]", "./wheels/"], ["./notes", "./notes"]]
     assert re.search(rf"kernel-harness=={re.escape(__version__)} kernel-manager==\S+$", lines[5])
     assert "kernel harness sync --frozen" in lines[7] and "kernel harness verify" in lines[7]
-    assert lines[11] == "ENV KERNEL_HARNESS=/harness/harness.yaml" and lines[12] == 'ENTRYPOINT ["kernel"]'
+    assert lines[11] == 'ENV KERNEL_HARNESS="/harness/harness.yaml"' and lines[12] == 'ENTRYPOINT ["kernel"]'
     outside = world.root.parent / "outside"
     outside.mkdir()
     world.write("../outside")

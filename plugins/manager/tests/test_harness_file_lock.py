@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,21 @@ def test_where_a_choice_must_be_taken_back_the_real_resolver_answers(world: Worl
     assert world.lock.read_bytes() == raw
     world.harness("sync")
     assert "greeter 1.0" in world.run().stdout + world.run().stderr
+
+
+@pytest.mark.skipif(shutil.which("uv") is None, reason="uv is not installed here")
+def test_uv_and_pip_give_the_same_lock(world: World) -> None:
+    library_wheel(world.wheels, "low", "1.0")
+    library_wheel(world.wheels, "low", "2.0")
+    library_wheel(world.wheels, "top", "1.0", ["mid"])
+    library_wheel(world.wheels, "mid", "1.0", ["low<2"])
+    plugin_wheel(world.wheels, "greeter", "1.0", ["low", "top"])
+    world.write("greeter")
+    assert "resolving with pip" in world.harness("lock").stderr
+    raw = world.lock.read_bytes()
+    world.lock.unlink()
+    world.environment["PATH"] += f":{Path(str(shutil.which('uv'))).parent}"
+    assert "resolving with uv" in world.harness("lock").stderr and world.lock.read_bytes() == raw
 
 
 def test_what_is_found_without_a_resolver_is_what_pip_finds(world: World, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 from kernel_manager.errors import ManagerError
@@ -20,8 +21,8 @@ def pyproject(parsed: Parsed, lock: Lock) -> str:
     :raises ManagerError: the lock holds what no package index serves.
     """
     _only_packages(lock)
-    name = canonical("".join(c if c.isalnum() else "-" for c in lock.name or parsed.base.name).strip("-")) or "harness"
-    pins = sorted([_pin(name, d) for name, d in lock.distributions.items()] + [f"{KERNEL}=={lock.kernel}"])
+    name = _slug(parsed, lock)
+    pins = sorted([_pin(n, d) for n, d in lock.distributions.items()] + [f"{KERNEL}=={lock.kernel}"])
     direct = ["", "[tool.hatch.metadata]", "allow-direct-references = true"] if any(" @ " in pin for pin in pins) else []
     lines = [f"# Written by kernel harness export from {lockfile.path_of(parsed.path).name}; do not edit.",
              "[build-system]", 'requires = ["hatchling>=1.25"]', 'build-backend = "hatchling.build"', "",
@@ -58,7 +59,7 @@ def dockerfile(parsed: Parsed, lock: Lock, image: str) -> str:
     """
     from importlib.metadata import version
 
-    path, harness = lockfile.path_of(parsed.path), parsed.path.name
+    path, harness, typed = lockfile.path_of(parsed.path), parsed.path.name, shlex.quote(parsed.path.name)
     folders = sorted(set(_local_folders(lock)))
     outside = next((f for f in folders if f.startswith(("..", "/", "~"))), None)
     if outside is not None:
@@ -66,7 +67,7 @@ def dockerfile(parsed: Parsed, lock: Lock, image: str) -> str:
                            context=str(parsed.path), hint="move it below, name it as a git source, or --only pyproject")
     digest = f"sha256:{lockfile.set_id(path.read_bytes())}" if path.is_file() else ""
     lines = [f"# Written by kernel harness export from {path.name} ({digest}); do not edit.",
-             f"# docker build -t {canonical(lock.name or 'harness')} .     (wheels that no index has: put them into ./wheels)",
+             f"# docker build -t {_slug(parsed, lock)} .     (wheels that no index has: put them into ./wheels)",
              f"FROM {image}",
              "ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1",
              "WORKDIR /harness",
@@ -75,11 +76,11 @@ def dockerfile(parsed: Parsed, lock: Lock, image: str) -> str:
              f"COPY {json.dumps([harness, 'wheel[s]', './wheels/'])}",
              f"RUN pip install --find-links wheels {KERNEL}=={lock.kernel} kernel-manager=={version('kernel-manager')}",
              *(f"COPY {json.dumps([folder, folder])}" for folder in folders),
-             f"RUN kernel harness sync --frozen --find-links wheels {harness} && kernel harness verify {harness}",
+             f"RUN kernel harness sync --frozen --find-links wheels {typed} && kernel harness verify {typed}",
              "RUN useradd --create-home harness",
              "USER harness",
              "WORKDIR /work",
-             f"ENV KERNEL_HARNESS=/harness/{harness}",
+             f"ENV KERNEL_HARNESS={json.dumps(f'/harness/{harness}')}",
              'ENTRYPOINT ["kernel"]',
              'CMD ["--help"]', ""]
     return "\n".join(lines)
@@ -108,6 +109,12 @@ def _only_packages(lock: Lock) -> None:
     if folder is not None:
         raise ManagerError("no-package", "is a folder without a Python project, which a pyproject cannot name",
                            context=f"plugin {folder}", hint="export the Dockerfile alone: --only dockerfile")
+
+
+def _slug(parsed: Parsed, lock: Lock) -> str:
+    """A name that distributions and images may have."""
+    letters = "".join(c if c.isascii() and c.isalnum() else "-" for c in lock.name or parsed.base.name)
+    return canonical(letters).strip("-") or "harness"
 
 
 def _version(lock: Lock) -> str:
