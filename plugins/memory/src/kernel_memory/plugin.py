@@ -44,7 +44,8 @@ def permission_request(event: PermissionRequest, session: Session) -> Permission
 
 @hookimpl
 def register_commands(register: Registry[Command]) -> None:
-    from kernel_memory.commands import ContextShow, MemoryCommand
+    from kernel_memory.context_show import ContextShow
+    from kernel_memory.memory_command import MemoryCommand
 
     register(ContextShow())
     register(MemoryCommand())
