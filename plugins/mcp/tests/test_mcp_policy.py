@@ -10,6 +10,7 @@ from kernel_mcp.entries import Server
 from kernel_mcp.headers import is_credential
 from kernel_mcp.names import MAX_NAME, full_name, plugin_server
 from kernel_mcp.policy import Lists, url_matches
+from kernel_mcp.redact import arguments, without_secrets
 from kernel_mcp.schemas import MAX_DEPTH, cut, encodable, for_check, for_model, mismatch
 
 STDIO = {"command": "run", "args": ["a"]}
@@ -86,12 +87,12 @@ def test_a_variable_does_not_widen_what_policy_allows() -> None:
 @given(st.text(min_size=1, max_size=100), st.text(min_size=1, max_size=200))
 def test_every_name_is_one_that_a_model_api_takes(server: str, tool: str) -> None:
     name = full_name(server, tool)
-    assert (
-        (len(name) <= MAX_NAME
-        and name.isascii()
-        and name.replace("_", "").replace("-", "").isalnum())
-        or set(name) <= {"_", "m", "c", "p"}
-    )
+    assert (len(name) <= MAX_NAME and name.isascii() and name.replace("_", "").replace("-", "").isalnum()) or set(name) <= {
+        "_",
+        "m",
+        "c",
+        "p",
+    }
     assert full_name(server, tool) == name
 
 
@@ -232,3 +233,34 @@ def test_depth_and_length_have_an_end() -> None:
 )
 def test_variables_that_hold_credentials(name: str, expected: bool) -> None:
     assert is_credential(name) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("https://me:pw@x.com/a?api_key=1&b=2", "https://***@x.com/a?api_key=***&b=2"),
+        ("Authorization: Bearer abc.def", "Authorization: Bearer ***"),
+        ("http://x/?token=s3cret", "http://x/?token=***"),
+        ("http://x/?page=2&keyboard=de", "http://x/?page=2&keyboard=***"),
+        ("a bearer of news", "a bearer ***  news".replace("  ", " ")),
+        ("nothing here", "nothing here"),
+    ],
+)
+def test_secrets_of_texts(text: str, expected: str) -> None:
+    assert without_secrets(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--token", "s3cret", "x"], ["--token", "***", "x"]),
+        (["--api-key=s3cret"], ["--api-key=***"]),
+        (["--token", "${T}"], ["--token", "${T}"]),
+        (["--token=${T}"], ["--token=${T}"]),
+        (["--verbose", "x"], ["--verbose", "x"]),
+        (["--token", "--other", "x"], ["--token", "--other", "x"]),
+        (["postgres://me:pw@host/db"], ["postgres://***@host/db"]),
+    ],
+)
+def test_secrets_of_commands(words: list[str], expected: list[str]) -> None:
+    assert arguments(words) == expected

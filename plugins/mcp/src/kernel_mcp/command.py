@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel import KernelError, UsageError
 from kernel_mcp.entries import RESERVED, BadEntry, Server, parse
+from kernel_mcp.redact import without_secrets
 from kernel_mcp.store import PROJECT_FILE, change, global_config, own_entry, project_entry, read_object
 
 if TYPE_CHECKING:
@@ -239,8 +240,6 @@ def reset() -> int:
 # -- what is there ------------------------------------------------------------------------------------------------------------
 def listed(name: str | None, as_json: bool, timeout: float, check: bool) -> int:
     """Exit code 1 where a server that should work does not."""
-    from kernel_mcp.gate import without_secrets
-
     desk = _desk()
     found = desk.gathered()
     for text in found.warnings:
@@ -276,11 +275,9 @@ def _details(row: dict[str, Any]) -> None:
 
 def where(config: dict[str, Any]) -> str:
     """The address or the command of an entry, as it was written: expanded values may be secret."""
-    from kernel_mcp.gate import without_secrets
-
     if config.get("url"):
-        return without_secrets(str(config["url"]))
-    return without_secrets(" ".join([str(config.get("command") or config["type"]), *map(str, config.get("args") or ())]))
+        return str(config["url"])
+    return " ".join([str(config.get("command") or config["type"]), *map(str, config.get("args") or ())])
 
 
 def _health(desk: Desk, servers: list[Server], timeout: float) -> dict[str, dict[str, Any]]:

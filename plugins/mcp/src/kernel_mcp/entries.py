@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from kernel_mcp.redact import arguments, without_secrets
+
 Kind = Literal["stdio", "http", "sse", "ws", "sdk"]
 Scope = Literal["managed", "run", "local", "project", "user", "plugin", "agent"]
 
@@ -58,6 +60,10 @@ class Server(Struct, frozen=True, kw_only=True):
         """The entry for people and programs: as written, with secret values masked."""
         shown = {k: v for k, v in self.raw.items() if k in ("type", "command", "args", "url", "timeout", "alwaysLoad")}
         shown.setdefault("type", self.kind)
+        if isinstance(shown.get("url"), str):
+            shown["url"] = without_secrets(shown["url"])
+        if isinstance(shown.get("args"), list):
+            shown["args"] = arguments(map(str, shown["args"]))
         for key in ("env", "headers"):
             if isinstance(self.raw.get(key), dict):
                 shown[key] = {name: masked(value) for name, value in self.raw[key].items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from kernel import ToolError
+from kernel_mcp.redact import without_secrets
 
 if TYPE_CHECKING:
     from kernel_mcp.link import Link
@@ -31,8 +32,6 @@ def leaves(error: BaseException | None) -> list[BaseException]:
 
 def describe(link: Link, error: BaseException | None, was_ready: bool) -> tuple[Literal["failed", "needs-auth"], str]:
     """The status that a connection ends in, and why."""
-    from kernel_mcp.gate import without_secrets
-
     all_of = leaves(error)
     if any(isinstance(e, LoginNeeded) for e in all_of):
         return "needs-auth", "it needs a login"

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import httpx2
 
+from kernel_mcp.redact import without_secrets
 from kernel_mcp.stdio import MAX_LINE
 
 _METADATA = re.compile(r"/\.well-known/(oauth-authorization-server|openid-configuration)")
@@ -87,11 +88,3 @@ def http_client(gate: Gate, headers: dict[str, str] | None, auth: Any) -> httpx2
     """A client for one server. Reads have no limit of their own here: a stream may be silent, calls have idle limits."""
     return httpx2.AsyncClient(transport=gate, headers=headers, auth=auth, follow_redirects=False,
                               timeout=httpx2.Timeout(30.0, read=None))
-
-
-_SECRET = re.compile(r"(?i)(://)[^/@\s]*@|((?:bearer|basic)\s+)\S+|([?&](?:token|key|api_?key|secret|password|code|access_token)=)[^&\s]+")
-
-
-def without_secrets(text: str) -> str:
-    """A text for people, without what looks like a secret in an address or a header."""
-    return _SECRET.sub(lambda m: f"{m[1] or ''}{m[2] or ''}{m[3] or ''}***" + ("@" if m[1] else ""), text)
