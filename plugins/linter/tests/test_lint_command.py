@@ -64,7 +64,10 @@ def test_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = out.splitlines()
     assert code == 1
     column = Path("acme/.claude-plugin/plugin.json").read_text("utf-8").index('"Acme"') + 1
-    assert f"acme/.claude-plugin/plugin.json:1:{column}: PLG011 error author: must be an object with a name, found 'Acme' [safe fix]" in lines
+    assert (
+        f"acme/.claude-plugin/plugin.json:1:{column}: PLG011 error author: must be an object with a name, found 'Acme' [safe fix]"
+        in lines
+    )
     assert lines[-1].startswith("Validation failed: 1 error(s), 1 warning(s), 0 info(s)")
     assert "\033" not in out
 
@@ -76,10 +79,15 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert report["version"] == 1 and report["summary"] == {"errors": 1, "warnings": 0, "infos": 0, "fixable": 1, "files": 2}
     found = report["findings"][0]
     assert (found["code"], found["slug"], found["severity"], found["pointer"], found["plugin"]) == (
-        "PLG011", "author-not-object", "error", "/author", "acme")
+        "PLG011",
+        "author-not-object",
+        "error",
+        "/author",
+        "acme",
+    )
     text = Path("acme/.claude-plugin/plugin.json").read_text("utf-8")
     edit = found["fix"]["edits"][0]
-    assert text[edit["start"]:edit["end"]] == '"Acme"' and edit["text"] == '{"name": "Acme"}'
+    assert text[edit["start"] : edit["end"]] == '"Acme"' and edit["text"] == '{"name": "Acme"}'
     assert (Path(__file__).resolve().parents[3] / found["docs"]).is_file()
 
 
@@ -96,7 +104,10 @@ def test_sarif(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         place = result["locations"][0]["physicalLocation"]
         assert place["artifactLocation"]["uri"] == "acme/.claude-plugin/plugin.json"
         region = place["region"]
-        assert region["startLine"] >= 1 and (region["endLine"], region["endColumn"]) >= (region["startLine"], region["startColumn"])
+        assert region["startLine"] >= 1 and (region["endLine"], region["endColumn"]) >= (
+            region["startLine"],
+            region["startColumn"],
+        )
         assert result["partialFingerprints"]["kernelLint/v1"]
     assert all(r["help"]["text"] and r["shortDescription"]["text"] for r in rules)
 
@@ -105,7 +116,9 @@ def test_github(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plugin(tmp_path, {"author": "50% a,b:c"})
     _, out, _ = run("acme", "--format", "github", capsys=capsys)
     first = out.splitlines()[0]
-    assert first.startswith("::error file=acme/.claude-plugin/plugin.json,line=1,endLine=1,col=96,title=PLG011 author-not-object::author")
+    assert first.startswith(
+        "::error file=acme/.claude-plugin/plugin.json,line=1,endLine=1,col=96,title=PLG011 author-not-object::author"
+    )
     assert "50%25 a,b:c" in first
 
 
@@ -121,12 +134,20 @@ def test_output_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert out == "" and json.loads(Path("report.json").read_text())["version"] == 1
 
 
-@pytest.mark.parametrize(("args", "codes"), [
-    (["--select", "PLG011"], {"PLG011"}), (["--select", "PLG"], {"PLG011", "PLG019"}), (["--select", "PLG/unknown-field"], {"PLG019"}),
-    (["--ignore", "PLG01"], set()), (["--ignore", "PLG", "--extend-select", "PLG011"], {"PLG011"}),
-    (["--select", "ALL", "--ignore", "PLG011"], {"PLG019"}), (["--select", "PLG011,PLG019", "--ignore", "PLG019"], {"PLG011"}),
-    (["--profile", "compat"], {"PLG011"}), (["--profile", "security"], set()),
-])
+@pytest.mark.parametrize(
+    ("args", "codes"),
+    [
+        (["--select", "PLG011"], {"PLG011"}),
+        (["--select", "PLG"], {"PLG011", "PLG019"}),
+        (["--select", "PLG/unknown-field"], {"PLG019"}),
+        (["--ignore", "PLG01"], set()),
+        (["--ignore", "PLG", "--extend-select", "PLG011"], {"PLG011"}),
+        (["--select", "ALL", "--ignore", "PLG011"], {"PLG019"}),
+        (["--select", "PLG011,PLG019", "--ignore", "PLG019"], {"PLG011"}),
+        (["--profile", "compat"], {"PLG011"}),
+        (["--profile", "security"], set()),
+    ],
+)
 def test_selection(args: list[str], codes: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The longest match wins; ``ignore`` beats ``select`` at the same length."""
     plugin(tmp_path, {"author": "Acme", "zzz": 1})
@@ -138,7 +159,9 @@ def test_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     home = plugin(tmp_path, {"author": "Acme", "zzz": 1, "skills": ["./dist/a"]})
     (home / "pyproject.toml").write_text(
         '[tool.kernel.lint]\nignore = ["PLG019"]\nignore-paths = ["dist"]\n[tool.kernel.lint.severity]\nPLG011 = "info"\n'
-        '[tool.kernel.lint.per-file-ignores]\n"skills/*" = ["SKL005 a sample"]\n', "utf-8")
+        '[tool.kernel.lint.per-file-ignores]\n"skills/*" = ["SKL005 a sample"]\n',
+        "utf-8",
+    )
     code, out, _ = run("acme", "--json", capsys=capsys)
     assert code == 0 and [(f["code"], f["severity"]) for f in json.loads(out)["findings"]] == [("PLG011", "info")]
     assert run("acme", "--no-config", capsys=capsys)[0] == 1
@@ -146,10 +169,16 @@ def test_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert run("acme", capsys=capsys)[0] == 0
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("nonsense = 1\n", "unknown key 'nonsense'"), ("ignore = 5\n", "Expected `array`"), ("ignore = [\n", "not valid TOML"),
-    ('ignore = ["NOPE9"]\n', "names no rule"), ('profile = "x"\n', "Invalid enum"),
-])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nonsense = 1\n", "unknown key 'nonsense'"),
+        ("ignore = 5\n", "Expected `array`"),
+        ("ignore = [\n", "not valid TOML"),
+        ('ignore = ["NOPE9"]\n', "names no rule"),
+        ('profile = "x"\n', "Invalid enum"),
+    ],
+)
 def test_a_wrong_configuration_is_named(text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = plugin(tmp_path)
     (home / "kernel-lint.toml").write_text(text, "utf-8")
@@ -189,17 +218,36 @@ def test_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_kind_of_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A plugin, one file of it, a folder of it, a project, a lone file of each kind, a tree."""
     plugin(tmp_path, **{"agents/a.md": "# no\n", "commands/README.md": "# x\n"})
-    project = {".claude/settings.json": '{"permissions": {"allow": "x"}}', ".claude/skills/s/SKILL.md": "---\nname: [\n---\n",
-               "lone/hooks.json": '{"hooks": []}', "lone/.mcp.json": "[]", "lone/settings.json": '{"env": []}', "lone/x.json": "[]",
-               "lone/.lsp.json": "[]", "lone/monitors.json": "{}", "lone/SKILL.md": "---\n---\n", "lone/agents/b.md": "text\n"}
+    project = {
+        ".claude/settings.json": '{"permissions": {"allow": "x"}}',
+        ".claude/skills/s/SKILL.md": "---\nname: [\n---\n",
+        "lone/hooks.json": '{"hooks": []}',
+        "lone/.mcp.json": "[]",
+        "lone/settings.json": '{"env": []}',
+        "lone/x.json": "[]",
+        "lone/.lsp.json": "[]",
+        "lone/monitors.json": "{}",
+        "lone/SKILL.md": "---\n---\n",
+        "lone/agents/b.md": "text\n",
+    }
     for name, text in project.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")
     expected = {
-        "acme": {"AGT002", "CMD004"}, "acme/agents/a.md": {"AGT002"}, "acme/agents": {"AGT002"}, "acme/skills/format/SKILL.md": set(),
-        ".claude": {"SET002", "SKL001"}, "lone/hooks.json": {"HOK003"}, "lone/.mcp.json": {"MCP001"}, "lone/settings.json": {"SET002"},
-        "lone/x.json": {"PLG004"}, "lone/.lsp.json": {"LSP001"}, "lone/monitors.json": {"MON001"}, "lone/SKILL.md": {"SKL004"},
-        "lone/agents/b.md": {"AGT002"}, ".": {"AGT002", "CMD004", "SET002", "SKL001"},
+        "acme": {"AGT002", "CMD004"},
+        "acme/agents/a.md": {"AGT002"},
+        "acme/agents": {"AGT002"},
+        "acme/skills/format/SKILL.md": set(),
+        ".claude": {"SET002", "SKL001"},
+        "lone/hooks.json": {"HOK003"},
+        "lone/.mcp.json": {"MCP001"},
+        "lone/settings.json": {"SET002"},
+        "lone/x.json": {"PLG004"},
+        "lone/.lsp.json": {"LSP001"},
+        "lone/monitors.json": {"MON001"},
+        "lone/SKILL.md": {"SKL004"},
+        "lone/agents/b.md": {"AGT002"},
+        ".": {"AGT002", "CMD004", "SET002", "SKL001"},
     }
     for path, codes in expected.items():
         _, out, _ = run(path, "--json", capsys=capsys)
@@ -224,7 +272,9 @@ def test_explain_rules_and_schema(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert Lint().run(["rules", "--json"]) == 0
     rules = json.loads(capsys.readouterr().out)
-    assert {"code": "SKL057", "profile": "spec"}.items() <= next(r for r in rules if r["code"] == "SKL057").items() and len(rules) > 270
+    assert {"code": "SKL057", "profile": "spec"}.items() <= next(r for r in rules if r["code"] == "SKL057").items() and len(
+        rules
+    ) > 270
     assert Schema().run(["hooks"]) == 0 and json.loads(capsys.readouterr().out)["title"] == "kernel hooks"
     assert Schema().run(["nonsense"]) == 2
 
@@ -262,19 +312,33 @@ class Broken:
 def test_a_plugin_adds_rules(tmp_path: Path) -> None:
     """An installed plugin registers two rules: one finds, the other fails and is named; exit code 3."""
     site = tmp_path / "site"
-    manifest = {"name": "acme-rules", "version": "1.0.0",
-                "metadata": {"kernel": {"implements": ["register_lint_rules"], "provides": {"lint_rules": ["ACME001", "ACME002"]}}}}
-    files = {"acme_rules/.claude-plugin/plugin.json": json.dumps(manifest), "acme_rules/__init__.py": "", "acme_rules/rules.py": ACME,
-             "acme_rules/plugin.py": "from kernel import hookimpl\n\n@hookimpl\ndef register_lint_rules(register):\n"
-                                     "    from acme_rules.rules import Broken, NoTodo\n    register(NoTodo())\n    register(Broken())\n",
-             "acme_rules-1.0.0.dist-info/entry_points.txt": "[kernel.plugins]\nacme-rules = acme_rules.plugin\n"}
+    manifest = {
+        "name": "acme-rules",
+        "version": "1.0.0",
+        "metadata": {"kernel": {"implements": ["register_lint_rules"], "provides": {"lint_rules": ["ACME001", "ACME002"]}}},
+    }
+    files = {
+        "acme_rules/.claude-plugin/plugin.json": json.dumps(manifest),
+        "acme_rules/__init__.py": "",
+        "acme_rules/rules.py": ACME,
+        "acme_rules/plugin.py": "from kernel import hookimpl\n\n@hookimpl\ndef register_lint_rules(register):\n"
+        "    from acme_rules.rules import Broken, NoTodo\n    register(NoTodo())\n    register(Broken())\n",
+        "acme_rules-1.0.0.dist-info/entry_points.txt": "[kernel.plugins]\nacme-rules = acme_rules.plugin\n",
+    }
     for name, text in files.items():
         (site / name).parent.mkdir(parents=True, exist_ok=True)
         (site / name).write_text(text, "utf-8")
     plugin(tmp_path, **{"skills/format/SKILL.md": SKILL + "TODO\n"})
     environment = {**os.environ, "PYTHONPATH": str(site), "HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-m", "kernel", "plugins", "validate", "acme", "--json"], capture_output=True, text=True,
-                          cwd=tmp_path, env=environment, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "kernel", "plugins", "validate", "acme", "--json"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        timeout=60,
+        check=False,
+    )
     found = {f["code"]: f for f in json.loads(done.stdout)["findings"]}
     assert found["ACME001"]["message"] == "it is not finished" and found["ACME001"]["line"] == 2
     assert "ACME002 failed: RuntimeError: no" in found["KRN-INTERNAL"]["message"] and done.returncode == 3
@@ -283,6 +347,13 @@ def test_a_plugin_adds_rules(tmp_path: Path) -> None:
 
 def test_as_a_program(tmp_path: Path) -> None:
     plugin(tmp_path, {"author": "Acme"})
-    done = subprocess.run([sys.executable, "-m", "kernel", "plugin", "validate", "acme"], capture_output=True, text=True, cwd=tmp_path,
-                          env={**os.environ, "HOME": str(tmp_path)}, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "kernel", "plugin", "validate", "acme"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path)},
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 1 and "PLG011" in done.stdout and done.stderr == ""

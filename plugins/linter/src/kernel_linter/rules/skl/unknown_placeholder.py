@@ -29,7 +29,7 @@ SINCE = "0.1.0"
 UNKNOWN = re.compile(
     r"\$\{?(?:SKILL_DIR|SKILL_ROOT|SKILL_PATH|PLUGIN_ROOT|PLUGIN_DIR|CLAUDE_SKILL_ROOT|CLAUDE_SKILL_PATH|CLAUDE_PLUGIN_DIR"
     r"|CLAUDE_PLUGIN_PATH|"
-    r"CLAUDE_SKILLS_DIR)\b\}?|\{(?:skill-dir|skill_dir|SKILL_DIR|plugin-root|PLUGIN_ROOT|baseDir)\}|(?<![\w$/{])PLUGIN_ROOT/"
+    r"CLAUDE_SKILLS_DIR)\b\}?|(?<!\{)\{(?:skill-dir|skill_dir|SKILL_DIR|plugin-root|PLUGIN_ROOT|baseDir)\}(?!\})|(?<![\w$/{])PLUGIN_ROOT/"
 )
 
 
