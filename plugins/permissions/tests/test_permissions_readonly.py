@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 from kernel_permissions.paper import Paper, PaperView
-from kernel_permissions.readonly_table import DOCKER, GIT, TABLE
+from kernel_permissions.readonly_table import DOCKER, GIT, TABLE, WIDE
 from kernel_permissions.scripts import awk_only_prints, sed_only_prints
 
 VIEW = PaperView(
     files=["/proj/app/a.txt", "/proj/app/b.txt", "/proj/app/src/m.py", "/etc/passwd", "/proj/app-secrets/k", "/proj/app/out/x"],
     dirs=["/proj/app/src", "/proj/app/sub", "/extra"], links={"/proj/app/link": "/etc/passwd", "/proj/app/inner": "src/m.py",
                                                              "/proj/app/out/away": "/etc"})
-PAPER = Paper(view=VIEW, directories=("/extra",))
+PAPER = Paper(view=VIEW, directories=("/extra",), wide=True)
 
 
 @pytest.mark.parametrize("command", [
@@ -245,3 +245,8 @@ def test_sed_scripts_that_only_print(script: str, expected: bool) -> None:
 ])
 def test_awk_programs_that_only_print(program: str, expected: bool) -> None:
     assert awk_only_prints(program) is expected
+
+
+@pytest.mark.parametrize("command", [*sorted(WIDE), "node --version", "jq . a.txt", "uniq a.txt", "date", "ps aux"])
+def test_what_the_contract_does_not_name_asks_where_nobody_chose_the_larger_set(command: str) -> None:
+    assert Paper(view=VIEW).bash(command) == "ask"

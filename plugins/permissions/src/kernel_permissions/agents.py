@@ -62,7 +62,7 @@ class AgentFacts:
         return Facts(RuleSet(rules), whole.view, cwd, (*more, self._session.project_root), own=whole.own,
                      bypass_available=whole.bypass_available, classifier=whole.classifier, sandboxed=whole.sandboxed,
                      plan_file=whole.plan_file, opinion=self._opinion, homes=lambda: homes(self._session),
-                     classify_shell=whole.classify_shell)
+                     classify_shell=whole.classify_shell, wide=whole.wide)
 
     def _opinion(self, tool: Tool, input: dict[str, Any]) -> str | None:
         if type(tool).check_permissions is Tool.check_permissions:

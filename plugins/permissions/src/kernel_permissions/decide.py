@@ -68,7 +68,7 @@ class Decision:
         facts = self.facts
         index = facts.commands(self.mode, self.names, self.rule_name)
         return Scene(facts.rules, index, facts.usable(self.mode), facts.paths, facts.places, self.call.cwd, self.mode, facts.own,
-                     facts.places.directories[1:])
+                     facts.places.directories[1:], facts.wide)
 
     def _targets(self, paths: list[str]) -> list[Target] | None:
         found = [self.facts.places.target(path, self.call.cwd) for path in paths]

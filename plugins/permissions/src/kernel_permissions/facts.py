@@ -28,6 +28,7 @@ class Facts:
     :param opinion: what a tool itself says to a call, where it has an opinion of its own.
     :param homes: folders that the harness gave this context to keep notes in; they are not protected from it.
     :param classify_shell: every shell command goes to the classifier in auto mode.
+    :param wide: more commands than the documented ones count as read-only.
     """
 
     def __init__(self, rules: RuleSet, view: View, cwd: str, directories: tuple[str, ...] = (), *, own: tuple[str, ...] = (),
@@ -35,7 +36,7 @@ class Facts:
                  sandboxed: Callable[[Mapping[str, Any]], bool] | None = None,
                  plan_file: Callable[[str], bool] = lambda path: False,
                  opinion: Callable[[Tool, dict[str, Any]], str | None] = lambda tool, input: None,
-                 homes: Callable[[], Sequence[str]] = tuple, classify_shell: bool = False) -> None:
+                 homes: Callable[[], Sequence[str]] = tuple, classify_shell: bool = False, wide: bool = False) -> None:
         self.rules = rules
         self.view = view
         self.places = Places(view, (cwd, *directories))
@@ -49,6 +50,7 @@ class Facts:
         self.opinion = opinion
         self.homes = homes
         self.classify_shell = classify_shell
+        self.wide = wide
         self._auto: list[Rule] | None = None
         self._commands: dict[tuple[bool, tuple[str, ...], str], CommandIndex] = {}
 

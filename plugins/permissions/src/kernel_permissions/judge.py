@@ -39,6 +39,8 @@ class Scene(NamedTuple):
     mode: str
     own: tuple[str, ...]
     added: tuple[str, ...]
+    wide: bool = False
+    """Whether the larger read-only set counts."""
 
 
 class Judgement:
@@ -59,7 +61,7 @@ class Judgement:
             self.opaque = str(error) or "it is not understood"
             script = Script([])
         self.unsure = script.unsure
-        self.shell = ShellPaths(script, self.subs, scene.places, scene.paths, scene.cwd)
+        self.shell = ShellPaths(script, self.subs, scene.places, scene.paths, scene.cwd, scene.wide)
 
     # -- deny and ask rules --------------------------------------------------------------------------------------------
     def scoped(self, behavior: str) -> Hit | None:

@@ -10,7 +10,7 @@ import re
 from . import readonly_forms, repository
 from .forms import Sub
 from .options import Options, take_apart
-from .readonly_table import DOCKER, EXACT, FIND_OPTIONS, FIND_TESTS, GIT, TABLE, Spec
+from .readonly_table import DOCKER, EXACT, FIND_OPTIONS, FIND_TESTS, GIT, TABLE, WIDE, Spec
 from .scripts import awk_only_prints, sed_only_prints
 from .shellpaths import ShellPaths, counts, exports_safely
 from .syntax import Word, expand_braces, literal_word
@@ -41,8 +41,11 @@ def why_not(sub: Sub, paths: ShellPaths) -> str:
         return f"{name[:60]!r} is not known to be read-only"
     if sub.via_xargs and name != "echo":
         return "its arguments come from another command"
+    exact = " ".join(w.text for w in words) in EXACT
+    if (exact or name in WIDE) and not paths.wide:
+        return f"{name[:60]!r} is in the read-only set only where kernel.permissions.readOnly is \"wide\""
     special = _SPECIAL.get(name)
-    if " ".join(w.text for w in words) in EXACT:
+    if exact:
         return ""
     if special is not None:
         return special(words, paths)

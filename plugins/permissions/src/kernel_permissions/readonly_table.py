@@ -235,3 +235,10 @@ GIT: dict[str, Spec] = {
                    "--system --type= --default=", "config"),
 }
 """Read-only git, by subcommand. Only ``--no-pager``, ``-P`` and ``-C`` to the same directory may stand before it."""
+
+WIDE = frozenset((
+    "arch base64 basename break cmp comm command continue date df dirname expand expr fmt fold free getconf groups hexdump "
+    "hostname id jq locale md5sum netstat nl nproc numfmt od pr ps readlink realpath rev seq set sha1sum sha256sum sha512sum "
+    "sleep strings tac tr tree tsort type uname unexpand uniq uptime wait whoami").split())
+"""Commands that only read as well, by their manuals, but are not among those that the contract names: they belong to the set
+where the setting ``kernel.permissions.readOnly`` is ``wide``. The plain set is never larger than the documented one (5.7)."""

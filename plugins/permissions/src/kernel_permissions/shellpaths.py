@@ -32,10 +32,11 @@ _ONLY_READS = frozenset((*TABLE, *"cd find git awk docker podman test [ date ps 
 class ShellPaths:
     """What is asked about paths while one command is judged.
 
-    :param subs: all subcommands. :param cwd: where the command starts.
+    :param subs: all subcommands. :param cwd: where the command starts. :param wide: the larger read-only set counts.
     """
 
-    def __init__(self, script: Script, subs: list[Sub], places: Places, rules: PathRules, cwd: str) -> None:
+    def __init__(self, script: Script, subs: list[Sub], places: Places, rules: PathRules, cwd: str, wide: bool = False) -> None:
+        self.wide = wide
         self.script = script
         self.subs = subs
         self.places = places

@@ -97,7 +97,8 @@ class Sources:
                      tuple(d for d in absolute if d not in self.dropped_directories),
                      own=(str(session.settings.config_dir),), bypass_available=self.bypass_available(),
                      sandboxed=self._sandboxed(), plan_file=self._plan_file, opinion=self._opinion, homes=lambda: homes(session),
-                     classify_shell=next(iter(personal(session, "autoMode.classifyAllShell")), None) is True)
+                     classify_shell=next(iter(personal(session, "autoMode.classifyAllShell")), None) is True,
+                     wide=next(iter(personal(session, "kernel.permissions.readOnly")), None) == "wide")
 
     # -- rules ---------------------------------------------------------------------------------------------------------
     def _rules(self) -> list[Rule]:
