@@ -45,7 +45,8 @@ def load() -> dict[str, Any]:
 def policy(data: dict[str, Any], *, wide: bool = False) -> Any:
     from kernel_permissions.paper import Paper, PaperView
 
-    return Paper(**data["rules"], wide=wide, cwd=data["cwd"], view=PaperView(home=data["home"], dirs=data["dirs"], files=data["files"]))
+    view = PaperView(home=data["home"], dirs=data["dirs"], files=data["files"])
+    return Paper(**data["rules"], wide=wide, cwd=data["cwd"], view=view)
 
 
 class Second(NamedTuple):
