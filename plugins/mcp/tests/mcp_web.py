@@ -21,7 +21,7 @@ class Web:
     ``scopes``, ``requests``, ``registered``, ``granted`` tell what came.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.token: str | None = None
         self.failing: list[int] = []
         self.sessions: set[str] = set()
@@ -39,7 +39,7 @@ class Web:
         owner = self
 
         class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+            protocol_version = "HTTP/1.0"  # a connection for each request: none outlives the server
 
             def log_message(self, *args: Any) -> None:
                 pass
@@ -53,7 +53,7 @@ class Web:
             def do_DELETE(self) -> None:
                 answer(self, 200, {})
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
         self.origin = f"http://127.0.0.1:{self.port}"

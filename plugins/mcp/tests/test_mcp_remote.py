@@ -168,6 +168,64 @@ def test_no_secret_is_told_to_anybody(tmp_path: Path, web: Any) -> None:
     assert any("bad" in text for text in said) and not [text for text in said if "s3cret" in text]
 
 
+# -- connections that are lost -----------------------------------------------------------------------------------------
+def test_a_server_that_went_away_and_came_back(net: Remote, web: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call fails, the connection is pending, its tools stay; when somebody listens again, it works again."""
+    monkeypatch.setattr(lim, "RECONNECT_S", 0.2)
+
+    async def all_of_it() -> None:
+        session, link = await net.connected(net.kit())
+        await anyio.to_thread.run_sync(web.__exit__)
+        with pytest.raises(ToolError, match="ConnectError"):
+            await call_tool(link, "work", {})
+        await anyio.sleep(0.05)
+        assert link.status == "pending"
+        session.request()
+        for view in session.plugin_state["mcp.views"]:
+            view.sync()
+        assert "mcp__web__work" in session.toolbox.by_name
+        with type(web)(web.port):
+            assert (await call_tool(link, "work", {})).content[0].text == "done" and link.status == "connected"
+            await session.close()
+
+    anyio.run(all_of_it)
+
+
+def test_a_server_that_stays_away_is_given_up_after_five_tries(net: Remote, web: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lim, "RECONNECT_S", 0.01)
+
+    async def all_of_it() -> None:
+        session, link = await net.connected(net.kit())
+        await anyio.to_thread.run_sync(web.__exit__)
+        with pytest.raises(ToolError, match="ConnectError"):
+            await call_tool(link, "work", {})
+        await link.settled.wait()
+        with anyio.fail_after(10):
+            while link.status == "connected" or link.status == "pending":  # noqa: ASYNC110
+                await anyio.sleep(0.02)
+        assert link.status == "failed" and "ConnectError" in link.error
+        with pytest.raises(ToolError, match="is not connected"):
+            await call_tool(link, "work", {})
+        await session.close()
+
+    anyio.run(all_of_it)
+
+
+def test_a_stream_that_ends_is_opened_again(net: Remote, web: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lim, "RECONNECT_S", 0.05)
+
+    async def all_of_it() -> None:
+        session, link = await net.connected(net.kit(entry={"type": "sse", "url": f"{web.origin}/sse"}))
+        web.streams[-1].put("")
+        with anyio.fail_after(10):
+            while len(web.streams) < 2 or link.status != "connected":  # noqa: ASYNC110
+                await anyio.sleep(0.02)
+        assert (await call_tool(link, "work", {})).content[0].text == "done"
+        await session.close()
+
+    anyio.run(all_of_it)
+
+
 # -- headers of helpers -------------------------------------------------------------------------------------------------------
 def test_a_helper_gives_headers_and_is_asked_again_when_they_are_refused(net: Remote, tmp_path: Path, web: Any) -> None:
     """It beats static headers; it sees name and address, and no credentials where it comes from a plugin."""

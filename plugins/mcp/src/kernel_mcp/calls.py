@@ -49,6 +49,8 @@ async def request(link: Link, send: Callable[[Any, Callable[[], None]], Awaitabl
         except ToolError:
             raise
         except Exception as error:
+            if gate is not None and gate.lost and link.client is client:
+                link.ended()  # nobody answers there: the connection is opened anew, with growing waits
             if attempt == 2 or not _worth_another(link, gate, error):
                 raise call_error(link, error, read_only=read_only) from error
             if link.client is client:

@@ -31,6 +31,8 @@ class Gate(httpx2.AsyncBaseTransport):
         self._first_byte_s = first_byte_s
         self.status = 0
         self.fault = ""
+        self.lost = False
+        """Whether the last request did not reach the server, rather than that it was slow."""
         self.logged_in = False
         """Whether requests carry a token of a login."""
         self.metadata_url: str | None = None
@@ -44,12 +46,15 @@ class Gate(httpx2.AsyncBaseTransport):
             with anyio.fail_after(self._first_byte_s):
                 response = await self._inner.handle_async_request(request)
         except TimeoutError:
+            self.lost = False
             fault = f"no answer began within {self._first_byte_s:g} seconds"
         except httpx2.TransportError as error:
+            self.lost = True
             fault = f"{type(error).__name__}: {without_secrets(str(error))}" if str(error) else type(error).__name__
         if fault:
             self.status, self.fault = NO_ANSWER, fault
             return httpx2.Response(NO_ANSWER, request=request, content=fault.encode())
+        self.lost = False
         if response.status_code >= 400:
             self.status, self.fault = response.status_code, f"HTTP {response.status_code} {response.reason_phrase}".strip()
         elif request.method == "POST":

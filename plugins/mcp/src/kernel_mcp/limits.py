@@ -16,6 +16,8 @@ DEBOUNCE_S = 0.2
 """How long the bridge waits for the end of a storm of change notices before it lists again."""
 DEBOUNCE_MOST_S = 5.0
 RETRY_S = 0.5
+RECONNECT_S = 1.0
+"""The first wait before a connection that had worked is opened again; each next one is twice as long."""
 FIRST_TRIES = 3
 RECONNECTS = 5
 

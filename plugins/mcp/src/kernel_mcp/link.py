@@ -144,7 +144,7 @@ class Link:
                 return
             self._set("pending", text)
             with suppress(TimeoutError):
-                with anyio.fail_after((1.0 if worked else lim.RETRY_S) * 2.0 ** max(tries - 1, 0)):
+                with anyio.fail_after((lim.RECONNECT_S if worked else lim.RETRY_S) * 2.0 ** max(tries - 1, 0)):
                     await self._over.wait()
             if self._stopping:
                 return
