@@ -148,7 +148,7 @@ class Loader:
         if text is None:
             return []
         head = parse_frontmatter(text)
-        if head.problem:
+        if head.problem and "was mended" not in head.problem:
             self.problem(path, head.problem)
         globs = _globs(head.fields.get("paths"))
         if not globs:

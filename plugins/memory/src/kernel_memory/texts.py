@@ -43,13 +43,16 @@ def read(path: str) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:
         raise Unusable(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    with os.fdopen(descriptor, "rb") as file:
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise Unusable("is no regular file")
-            raw = file.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise Unusable(f"cannot be read: {error.strerror}") from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise Unusable("is no regular file")
+        raw = b""
+        while len(raw) <= MAX_BYTES and (part := os.read(descriptor, MAX_BYTES + 1)):
+            raw += part
+    except OSError as error:
+        raise Unusable(f"cannot be read: {error.strerror}") from None
+    finally:
+        os.close(descriptor)
     if len(raw) > MAX_BYTES:
         raise Unusable(f"is larger than {MAX_BYTES:,} bytes")
     return decode(raw)
