@@ -114,16 +114,28 @@ def test_what_is_found_without_a_resolver_is_what_pip_finds(world: World, tmp_pa
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     dice = random.Random(seed)
-    for n in range(12):
-        for version in sorted(dice.sample(["1.0", "1.1", "1.2", "2.0"], dice.randint(1, 3))):
-            below = [f"lib-{m}{dice.choice(['', '>=1.0', '<3', '>=1.0,!=1.1'])}" for m in range(n) if dice.random() < 0.25]
-            library_wheel(world.wheels, f"lib-{n}", version, below)
-    roots = [f"lib-{n}" for n in dice.sample(range(12), 4)]
-    ways = Ways(find_links=[world.wheels, world.shared], no_index=True)
-    found = resolve._Walk(ways, [resolve.running_kernel()], {}).run([*roots, *resolve.running_kernel().requires])
-    by_pip = resolve._by_program([*roots, *resolve.running_kernel().requires], [], resolve.running_kernel(), {}, ways, tmp_path)
-    if found is not None:  # it gave up: pip alone answers
-        assert {f.name: f.version for f in found if f.name != resolve.KERNEL} == {a.facts.name: a.facts.version for a in by_pip}
+    kernel = resolve.running_kernel()
+    found, ways, roots = None, Ways(), list[str]()
+    for number in range(50):  # until one needs no choice taken back: about every third
+        folder = tmp_path / str(number)
+        universe(folder, dice)
+        roots = [*(f"lib-{n}" for n in dice.sample(range(10), 3)), *kernel.requires]
+        ways = Ways(find_links=[folder, world.shared], no_index=True)
+        found = resolve._Walk(ways, [kernel], {}).run(roots)
+        if found is not None:
+            break
+    assert found is not None
+    by_pip = resolve._by_program(roots, [], kernel, {}, ways, tmp_path)
+    assert {f.name: f.version for f in found if f.name != resolve.KERNEL} == {a.facts.name: a.facts.version for a in by_pip}
+
+
+def universe(folder: Path, dice: random.Random) -> None:
+    """Ten libraries in several versions that ask for ranges of each other."""
+    for n in range(10):
+        for version in sorted(dice.sample(["1.0", "1.1", "1.2", "2.0"], dice.randint(2, 4))):
+            others = [m for m in range(10) if m != n and dice.random() < 0.13]
+            ranges = ["", ">=1.0", "<2", ">=1.0,!=2.0", "<1.2"]
+            library_wheel(folder, f"lib-{n}", version, [f"lib-{m}{dice.choice(ranges)}" for m in others])
 
 
 def test_extras_and_markers_count(world: World) -> None:
