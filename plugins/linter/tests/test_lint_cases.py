@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kernel_linter.catalogue import Marketplace
 from kernel_linter.config import Config
 from kernel_linter.rule import Finding
 from kernel_linter.ruleset import everything
@@ -27,11 +26,7 @@ EXPECTED_BESIDE: dict[str, set[str]] = {
 
 def check(root: Path, case: dict[str, Any], example: dict[str, Any]) -> list[Finding]:
     path = build(root, example, since=bool(case.get("since")))
-    Marketplace.since = "HEAD" if case.get("since") else ""
-    try:
-        return lint(path, config=Config(**case.get("config", {}))).findings
-    finally:
-        Marketplace.since = ""
+    return lint(path, config=Config(since="HEAD" if case.get("since") else "", **case.get("config", {}))).findings
 
 
 def rows(which: str) -> Iterator[Any]:

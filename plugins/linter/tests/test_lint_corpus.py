@@ -31,7 +31,8 @@ def judged(repository: str, path: str, code: str) -> bool:
 @pytest.mark.parametrize("repository", repositories(), ids=lambda p: p.name)
 def test_the_faults_are_those_of_the_table(repository: Path, tmp_path: Path) -> None:
     real = stand_in(repository, tmp_path)
-    places = [tmp_path / r if r != "." else tmp_path for r in roots(repository)] + sorted(tmp_path.rglob(".claude-plugin/marketplace.json"))
+    places = [tmp_path / r if r != "." else tmp_path for r in roots(repository)]
+    places += sorted(tmp_path.rglob(".claude-plugin/marketplace.json"))
     found: set[tuple[str, str]] = set()
     for place in places:
         report = lint(place)

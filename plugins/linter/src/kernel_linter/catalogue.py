@@ -89,6 +89,7 @@ class Entry:
 class Marketplace:
     def __init__(self, root: Path, shown: str, file: JsonFile | None = None) -> None:
         self.root, self.shown = root, shown
+        self.since = ""
         self.file = file or JsonFile(root / PLACE, self.show(PLACE))
 
     def show(self, rel: str) -> str:
@@ -151,12 +152,9 @@ class Marketplace:
     def names(self) -> list[str]:
         return [e.name for e in self.entries]
 
-    since: str = ""
-    """A git revision to compare with (``--since``)."""
-
     @cached_property
     def names_before(self) -> list[str]:
-        """The plugin names of the catalogue at ``since``. Reads one blob; no filter and no hook of the repository runs."""
+        """The plugin names at the git revision ``since``. Reads one blob; no filter and no hook of the repository runs."""
         import json
         import subprocess
 

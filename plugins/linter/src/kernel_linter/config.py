@@ -37,9 +37,11 @@ class Config(Struct, kw_only=True):
     known_tools: list[str] = field(default_factory=list)
     severity: dict[str, Severity] = field(default_factory=dict)
     source: str = ""
+    since: str = ""
+    """A git revision to compare catalogues with."""
 
 
-_KEYS = {name.replace("_", "-"): name for name in Config.__struct_fields__ if name not in ("source", "preview")}
+_KEYS = {name.replace("_", "-"): name for name in Config.__struct_fields__ if name not in ("source", "preview", "since")}
 
 
 def load(start: Path, file: Path | None = None) -> Config:

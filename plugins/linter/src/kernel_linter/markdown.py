@@ -22,7 +22,12 @@ _INLINE = re.compile(r"(`+)(?!`)(?:[^`\n]|(?<!`)`(?!`))*?(?<!`)\1(?!`)")
 _INJECTED = re.compile(r"(^|.)!`([^`\n]+)`", re.MULTILINE)
 _INJECTED_BLOCK = re.compile(r"^```!\s*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_TEXT = re.compile(r"[^\n]")
+_LINE = re.compile(r"[^\n]+")
+
+
+def _blank(text: str) -> str:
+    """Spaces in place of everything but line ends."""
+    return _LINE.sub(lambda line: " " * len(line[0]), text)
 
 
 class TextFile(File):
@@ -113,16 +118,16 @@ class TextFile(File):
     @cached_property
     def masked(self) -> str:
         """The file with the frontmatter, code and comments blanked: same length, same lines. For rules about prose."""
-        text = _TEXT.sub(" ", self.text[:self.front.body]) + self.text[self.front.body:]
+        text = _blank(self.text[:self.front.body]) + self.text[self.front.body:]
         for pattern in (_FENCE, _INLINE, _COMMENT):
-            text = pattern.sub(lambda m: _TEXT.sub(" ", m[0]), text)
+            text = pattern.sub(lambda m: _blank(m[0]), text)
         return text
 
     @cached_property
     def unfenced(self) -> str:
         """The file with the frontmatter and fenced code blanked; inline code stays."""
-        text = _TEXT.sub(" ", self.text[:self.front.body]) + self.text[self.front.body:]
-        return _FENCE.sub(lambda m: _TEXT.sub(" ", m[0]), text)
+        text = _blank(self.text[:self.front.body]) + self.text[self.front.body:]
+        return _FENCE.sub(lambda m: _blank(m[0]), text)
 
     @cached_property
     def links(self) -> list[tuple[str, int]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from kernel_linter.catalogue import Marketplace
 from kernel_linter.config import Config, Selection
 from kernel_linter.rule import Diagnostic, Finding, Report, Rule
 from kernel_linter.ruleset import RuleSet
@@ -57,6 +58,8 @@ class Runner:
 
     def job(self, job: Job) -> None:
         only = os.path.abspath(job.only) if job.only else None
+        if isinstance(job.thing, Marketplace):
+            job.thing.since = self.config.since
         found = targets(job)
         while True:
             try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from kernel_linter.config import Config, ConfigError, Selection, check_words, load
+from kernel_linter.config import Config, ConfigError, check_words, load
 from kernel_linter.rule import Finding, Report
 from kernel_linter.ruleset import RuleSet, foreign
 from kernel_linter.runner import INTERNAL, Runner
@@ -50,7 +50,7 @@ def run(asked: Asked) -> int:
         config = _config(asked)
         rules = rules_of_run()
         _check(asked, config, rules)
-        report = _lint(asked, config, rules)
+        report = Runner(config, rules).run(asked.paths)
     except (ConfigError, FileNotFoundError) as error:
         print(f"Error: {error if isinstance(error, ConfigError) else f'{error}: no such file or folder'}", file=sys.stderr)
         return 2
@@ -103,6 +103,7 @@ def _config(asked: Asked) -> Config:
         config.profile = asked.profile  # type: ignore[assignment]
     config.target = asked.target or config.target
     config.preview = asked.preview
+    config.since = asked.since
     return config
 
 
@@ -113,16 +114,6 @@ def _check(asked: Asked, config: Config, rules: RuleSet) -> None:
              *(w.split()[0] for ws in config.per_file_ignores.values() for w in ws if w.split())]
     if words:
         check_words(words, [*rules.all(), INTERNAL])
-
-
-def _lint(asked: Asked, config: Config, rules: RuleSet) -> Report:
-    from kernel_linter.catalogue import Marketplace
-
-    Marketplace.since = asked.since
-    try:
-        return Runner(config, rules).run(asked.paths)
-    finally:
-        Marketplace.since = ""
 
 
 def _repair(asked: Asked, config: Config, rules: RuleSet, report: Report) -> Report:
@@ -140,7 +131,7 @@ def _repair(asked: Asked, config: Config, rules: RuleSet, report: Report) -> Rep
                 print(f"Warning: {problem}", file=sys.stderr)
             break
         total.update(done.files)
-        report = _lint(asked, config, rules)
+        report = Runner(config, rules).run(asked.paths)
     if total:
         print(f"repaired: {sum(total.values())} in {len(total)} file(s)", file=sys.stderr)
     return report
@@ -193,7 +184,3 @@ def _hide(report: Report, path: Path) -> None:
     for (code, where, _), count in sorted(marks.items()):
         if count > 0:
             print(f"Baseline: {where}: {code} is found no longer; remove it", file=sys.stderr)
-
-
-def selection(config: Config) -> Selection:
-    return Selection(config)

@@ -12,6 +12,7 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:.")
 STRAY = frozenset(("readme.md", "claude.md", "index.md", "changelog.md", "contributing.md", "agents.md", "license.md"))
 _LINK = re.compile(r"(?<!!)\[(?:[^\]\[]|\[[^\]]*\])*\]\(\s*<?([^)\s>]+)>?(?:\s+[\"'][^)]*)?\)")
 OPTION_TOKEN = re.compile(r"\$\{user_config\.([A-Za-z0-9_.-]*)\}")
+MAYBE_HIDDEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 HIDDEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\U000e0000-\U000e007f]"
                     "|(?<=[\x00-\u024f])[\u200c\u200d](?=[\x00-\u024f])"
                     "|(?<!^)\ufeff")

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from kernel_linter.markdown import TextFile
 from kernel_linter.rule import Diagnostic
-from kernel_linter.words import HIDDEN
+from kernel_linter.words import HIDDEN, MAYBE_HIDDEN
 
 CODE = "SEC010"
 SEVERITY = "error"
@@ -27,7 +27,7 @@ SINCE = "0.1.0"
 
 
 def check(text: TextFile) -> Iterator[Diagnostic]:
-    if text.text.isascii():
+    if not MAYBE_HIDDEN.search(text.text):
         return
     for match in HIDDEN.finditer(text.text):
         if match.start() > 0 or match[0] != "\ufeff":
