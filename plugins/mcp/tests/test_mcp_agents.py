@@ -46,6 +46,23 @@ def test_a_subagent_starts_with_nothing_loaded(bench: Bench, tmp_path: Path, mon
     assert mine[1] == ["mcp__good__always", "mcp__good__echo"] and mine[2] == ["mcp__good__always"]
 
 
+@pytest.mark.parametrize(("tools", "offered"), [
+    ("mcp__good__echo", ["mcp__good__echo"]), ("mcp__good", None), ("Read", []), ("mcp__good__echo, ToolSearch", ["ToolSearch"])])
+def test_the_tools_of_a_definition_hold_for_servers_too(tools: str, offered: list[str] | None, bench: Bench, tmp_path: Path,
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without ToolSearch in its list nothing is deferred for an agent: it could not load it."""
+    monkeypatch.setenv("ENABLE_TOOL_SEARCH", "true")
+    agent(tmp_path, tools=tools)
+    done = bench.run(bench.kit(starting(), call("mcp__good__echo", "c1", text="inside"), text("ok"), text("done"),
+                               installed=("subagents", "tools-user", "tools-files")))
+    names = [t["name"] for t in done.requests[1]["tools"]]
+    if offered is None:
+        assert len(names) > 5 and all(n.startswith("mcp__good__") for n in names)
+    else:
+        assert [n for n in names if n != "Read"] == offered
+    assert ("No such tool" in str(done.result_of("c1")["content"])) is (tools == "Read")
+
+
 def test_a_server_of_a_definition_lives_as_long_as_its_agent(bench: Bench, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     entry = {"command": "/bin/sh", "args": ["-c", f"echo $$ > {pid}; exec {sys.executable} -S -E {PROGRAM}"]}

@@ -71,7 +71,8 @@ class Deferral:
         """Without the tool that loads them nothing may be deferred."""
         tool: Tool | None = self._session.harness.tools.get(SEARCH)
         wanted = self._session.options.tools
-        return tool is not None and (wanted is None or SEARCH in wanted) and self._session.policy.is_visible(tool)
+        return (tool is not None and (wanted is None or SEARCH in wanted) and self._session.policy.is_visible(tool)
+                and self._session.toolbox.admits(tool))
 
     def _offer_search(self) -> None:
         tool: Tool | None = self._session.harness.tools.get(SEARCH)
