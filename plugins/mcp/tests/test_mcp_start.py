@@ -154,3 +154,52 @@ def test_a_permission_tool_cannot_stand_in_for_a_person(bench: Bench, monkeypatc
         return answer
 
     assert anyio.run(all_of_it) == {"behavior": "deny", "message": NEEDS_PERSON}
+
+
+# -- calls that take long -----------------------------------------------------------------------------------------------------
+def test_a_long_call_goes_on_in_the_background(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The turn ends; the result arrives as a letter, and starts the next one."""
+    monkeypatch.setenv("CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS", "300")
+    monkeypatch.setenv("MCP_CONNECTION_NONBLOCKING", "0")
+
+    async def all_of_it() -> None:
+        made = bench.kit(call("mcp__good__progress", "call_long"), text("one"), text("two"), print_mode=False)
+        session = made.open()
+        done = await made.run("go", session)
+        task = f"m{'call_long'[-8:]}"
+        assert f"in the background as {task}" in done.result_of("call_long")["content"] and task in session.background_tasks
+        with anyio.fail_after(10):
+            await session.inbox.arrival()
+        assert not session.background_tasks and not session.inbox.awaited
+        await session.submit(None)
+        assert "<status>completed</status>" in json.dumps(made.model.requests[-1]["messages"][-1])
+        await session.close()
+
+    anyio.run(all_of_it)
+
+
+def test_a_call_in_the_background_can_be_stopped(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS", "200")
+    monkeypatch.setenv("MCP_CONNECTION_NONBLOCKING", "0")
+    log = tmp_path / "log"
+
+    async def all_of_it() -> None:
+        made = bench.kit(call("mcp__good__slow", "call_slow"), text("one"), print_mode=False, args=("--log", str(log)))
+        session = made.open()
+        await made.run("go", session)
+        (task,) = session.plugin_state["tasks"].values()
+        await task.stop()
+        assert task.status == "killed" and not session.background_tasks and not len(session.inbox)
+        await session.close()
+
+    anyio.run(all_of_it)
+    assert "notifications/cancelled" in log.read_text()
+
+
+@pytest.mark.parametrize(("print_mode", "switch", "moved"), [(True, "", False), (True, "1", True), (False, "", True)])
+def test_where_calls_are_moved(bench: Bench, monkeypatch: pytest.MonkeyPatch, print_mode: bool, switch: str, moved: bool) -> None:
+    monkeypatch.setenv("CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS", "300")
+    monkeypatch.setenv("MCP_CONNECTION_NONBLOCKING", "0")
+    monkeypatch.setenv("CLAUDE_AUTO_BACKGROUND_TASKS", switch)
+    done = bench.run(bench.kit(call("mcp__good__progress", "c1"), text("done"), print_mode=print_mode))
+    assert ("in the background" in done.result_of("c1")["content"]) is moved

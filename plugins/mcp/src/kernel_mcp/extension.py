@@ -58,6 +58,10 @@ class McpExtension(Extension):
         for view in views:
             view.detach()
             if view.bridge.host.session is session:
+                from kernel_mcp.background import stop_all
+
+                if session.parent is None:
+                    await stop_all(session)
                 await view.bridge.close()
 
 

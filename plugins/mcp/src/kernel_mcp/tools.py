@@ -65,6 +65,7 @@ class McpTool(Tool):
                             f"Load it with {SEARCH} (query \"select:{self.name}\"), then call it again.")
 
     async def call(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
+        from kernel_mcp.background import run
         from kernel_mcp.calls import call_tool
         from kernel_mcp.results import tool_result
 
@@ -72,10 +73,13 @@ class McpTool(Tool):
             facts = {"progress": done, "total": total, "message": message}
             context.progress(**{k: v for k, v in facts.items() if v is not None})
 
-        result = await call_tool(self.link, self.tool_name, input, progress=progress, read_only=self.read_only)
-        limits = self.link.host.limits
-        return tool_result(context.session, context.call_id, self.server_name, result, warn=limits.warn_chars,
-                           limit=self.result_chars or limits.result_chars, output_schema=self.output_schema_declared)
+        async def work() -> ToolResult:
+            result = await call_tool(self.link, self.tool_name, input, progress=progress, read_only=self.read_only)
+            limits = self.link.host.limits
+            return tool_result(context.session, context.call_id, self.server_name, result, warn=limits.warn_chars,
+                               limit=self.result_chars or limits.result_chars, output_schema=self.output_schema_declared)
+
+        return await run(context, self.link, work)
 
 
 def _chars(value: Any) -> int | None:
