@@ -1,0 +1,1 @@
+"""The control protocol of the Agent SDK."""

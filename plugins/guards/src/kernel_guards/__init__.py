@@ -1,0 +1,1 @@
+"""Limits of turns, time, money and tokens; repeated calls are told and stopped."""

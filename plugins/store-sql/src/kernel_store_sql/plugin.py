@@ -1,0 +1,3 @@
+"""Hook implementations."""
+
+from __future__ import annotations
