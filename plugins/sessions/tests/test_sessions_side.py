@@ -83,3 +83,13 @@ def test_nothing_is_written_where_nothing_is_kept(home: Any) -> None:
     side.append([home.prompt("Look.")], cwd=str(home.cwd))
     side.close()
     assert not Path(side.path).parent.exists()
+
+
+def test_a_mirror_of_the_session_sees_its_agents_too(home: Any) -> None:
+    session = home.begin(home.prompt("main"))
+    seen: list[tuple[str, list[dict[str, Any]]]] = []
+    session.observers.append(lambda path, raw: seen.append((path, [json.loads(line) for line in raw])))
+    side = session.child("a1", META)
+    side.append([home.prompt("Look."), home.answer({"type": "text", "text": "x"})], cwd=str(home.cwd))
+    assert [path for path, _ in seen] == [side.path, side.path]
+    assert seen[0][1] == [{"type": "agent_metadata", "agentType": "scout", "toolUseId": "t1"}] and seen[1][1] == lines(side)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ import msgspec
 
 from kernel import Clock, Entry, Restored
 from kernel_sessions.chain import Graph, restore
-from kernel_sessions.entries import Stamp
+from kernel_sessions.entries import Stamp, line
 from kernel_sessions.linefile import LineFile
 from kernel_sessions.paths import make_private
 from kernel_sessions.reader import read
@@ -24,12 +25,13 @@ class SideTranscript:
 
     :param folder: ``<session>/subagents``.
     :param meta: kept in ``agent-<id>.meta.json``; what stands there already is kept beside it.
+    :param tell: called with (path, whole lines) for what was written; the sidecar's content is an entry of its own for it.
     """
 
     source: Literal["startup", "resume", "fork"] = "startup"
 
     def __init__(self, folder: Path, session_id: str, agent_id: str, meta: dict[str, Any], *, kept: bool, print_mode: bool,
-                 clock: Clock) -> None:
+                 clock: Clock, tell: Callable[[str, bytes], None] = lambda path, data: None) -> None:
         if not _ID.fullmatch(agent_id):
             raise ValueError(f"{agent_id!r} cannot be the id of an agent")
         self.session_id = session_id
@@ -42,7 +44,8 @@ class SideTranscript:
         self._folder, self._sidecar = folder, folder / f"agent-{agent_id}.meta.json"
         tail, known, size = self._earlier(path) if kept else (None, set(), 0)
         self._stamp = Stamp(session_id, tail, print_mode=print_mode, clock=clock, known=known)
-        self._file = LineFile(path, end=size, report=self.problems.append)
+        self._tell = tell
+        self._file = LineFile(path, end=size, report=self.problems.append, written=lambda data: tell(self.path, data))
         if kept:
             self._describe(meta)
 
@@ -66,10 +69,11 @@ class SideTranscript:
     def _describe(self, meta: dict[str, Any]) -> None:
         try:
             make_private(self._folder)
-            data = msgspec.json.encode({**read_meta(self._sidecar), **{k: v for k, v in meta.items() if v is not None}})
+            known = {**read_meta(self._sidecar), **{k: v for k, v in meta.items() if v is not None}}
             fd = os.open(self._sidecar, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
             with os.fdopen(fd, "wb") as file:
-                file.write(data)
+                file.write(msgspec.json.encode(known))
+            self._tell(self.path, line({"type": "agent_metadata", **known}))
         except OSError as error:
             self.problems.append(f"{self._sidecar} cannot be written: {error.strerror or error}")
 

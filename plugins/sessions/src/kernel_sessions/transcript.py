@@ -29,7 +29,7 @@ class FileTranscript:
     ``problems``: sentences for the person, from opening and from writing. The kernel may show and clear them at any time.
     ``kept``: whether anything is written; if not, nothing of the session belongs on disk.
     ``unfinished``: the resumed conversation's last turn did not come to its end.
-    ``observers``: called with (path, lines) after lines are in the file; a mirror of the transcript listens here.
+    ``observers``: called with (path, lines) after lines are in the file, a subagent's too; a mirror of the transcript listens here.
 
     :param head: lines that a new file begins with (the copied chain of a fork).
     :param known: the size of the file that was read; 0 for a new one.
@@ -104,7 +104,7 @@ class FileTranscript:
         from kernel_sessions.side import SideTranscript
 
         return SideTranscript(self._agents, self.session_id, agent_id, meta, kept=self.kept, print_mode=self._print_mode,
-                              clock=self._clock)
+                              clock=self._clock, tell=self._tell_of)
 
     def children(self) -> dict[str, dict[str, Any]]:
         from kernel_sessions.side import metas
@@ -170,11 +170,14 @@ class FileTranscript:
         self._plan_refresh()
 
     def _tell(self, data: bytes) -> None:
+        self._tell_of(self.path, data)
+
+    def _tell_of(self, path: str, data: bytes) -> None:
         for observer in self.observers:
             try:
-                observer(self.path, data.splitlines(keepends=True))
+                observer(path, data.splitlines(keepends=True))
             except Exception as error:
-                self.problems.append(f"a mirror of transcript {self.path} failed: {type(error).__name__}: {error}")
+                self.problems.append(f"a mirror of transcript {path} failed: {type(error).__name__}: {error}")
 
     def _warn_of_others(self) -> None:
         pids = running.others(self.session_id)
