@@ -150,6 +150,37 @@ def test_an_install_refreshes_the_catalogue_first(world: Any) -> None:
     assert done["version"] == "2.0.0" and "cannot be fetched" in done["warnings"][0]
 
 
+def test_one_that_fails_does_not_hold_up_the_others(world: Any) -> None:
+    for name in ("one", "two", "three"):
+        world.ok("install", world.plugin(name))
+    for name in ("one", "three"):
+        world.plugin(name, "2.0.0")
+    world.plugin("two", "2.0.0", keywords="no list")
+    done = world.run("update", "--json")
+    assert done.code == 1 and list(done.json["failed"]) == ["two@installed"]
+    assert world.versions() == {"one@installed": "2.0.0", "two@installed": "1.0.0", "three@installed": "2.0.0"}
+
+
+def test_what_of_a_plugin_cannot_be_used_is_listed(world: Any) -> None:
+    """The rest of it works (plugins contract, 12)."""
+    done = world.ok("install", world.plugin("fmt", files={"hooks/hooks.json": "{"}, commands="./missing.md"), "--json").json
+    assert len(done["warnings"]) == 2
+    row = world.listed()["fmt@installed"]
+    assert row["state"] == "ready" and {p["type"] for p in row["problems"]} == {"component-failed"}
+    shown = world.ok("list").out
+    assert "hooks.json" in shown and "missing.md" in shown
+
+
+def test_nothing_that_a_plugin_says_can_steer_the_terminal(world: Any) -> None:
+    evil = "\x1b[2J\x1b]0;owned\x07"
+    source = world.plugin("fmt", f"1.0{evil}", description=f"nice{evil}", mcpServers={f"db{evil}": {"command": "x"}})
+    world.ok("marketplace", "add", world.market("acme", {"other": {"entry": {"description": f"nice{evil}"}}}))
+    for args in (["install", source, "--yes"], ["list"], ["info", "fmt"], ["search", "nice"], ["enable", "fmt"],
+                 ["uninstall", "fmt"]):
+        done = world.ok(*args)
+        assert "\x1b" not in done.out + done.err and "\x07" not in done.out + done.err, args
+
+
 def test_old_versions_go_after_two_weeks(world: Any) -> None:
     """And until then there is a way back to them."""
     for version in ("1.0.0", "2.0.0", "3.0.0"):

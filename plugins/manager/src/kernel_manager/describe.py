@@ -65,13 +65,14 @@ class Description(Struct, kw_only=True):
 
 
 def describe(root: Path, *, base: Path | None = None, entry: dict[str, Any] | None = None, code: Code | None = None,
-             fallback_name: str | None = None) -> Description:
+             fallback_name: str | None = None, hashed: bool = True) -> Description:
     """Read a plugin folder.
 
     :param base: the folder that will be stored, where it is not the plugin root.
     :param entry: the marketplace entry, whose components are merged (plugins contract, 6.4).
     :param code: the Python part where the source has told it (a wheel); else ``pyproject.toml`` is read.
     :param fallback_name: the name where there is no manifest.
+    :param hashed: whether the digest is wanted; it reads every file.
     :raises ManagerError: ``bad-manifest``, ``bad-name``, ``strict-conflict``.
     """
     data = _manifest_of(root)
@@ -87,7 +88,7 @@ def describe(root: Path, *, base: Path | None = None, entry: dict[str, Any] | No
         code = code_of_folder(root)
     found = Description(
         name=manifest.name, version=manifest.version, description=manifest.description, kind="data",
-        digest=digest(base or root), root=root, implements=implements, code=code,
+        digest=digest(base or root) if hashed else "", root=root, implements=implements, code=code,
         provides={k: _texts(v) for k, v in part.get("provides", {}).items()} if isinstance(part.get("provides"), dict) else {},
         capabilities=capabilities if isinstance(capabilities, dict) else {},
         kernel_dependencies=_texts(part.get("dependencies")),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel import Harness, Options, Plugin
+from kernel_manager.describe import describe
 from kernel_manager.errors import ManagerError
 from kernel_manager.markets import Markets
 from kernel_manager.scopes import Scopes
@@ -45,7 +46,18 @@ def _row(plugin: Plugin, record: Record | None, scopes: Scopes) -> dict[str, Any
         "installPath": str(plugin.root), "installedAt": record.installed_at if record else None,
         "lastUpdated": record.last_updated if record else None, "projectPath": record.project_path if record else None,
         "digest": record.digest if record else None, "auto": record.auto if record else False,
-        "problems": [{"type": "plugin-broken", "message": text} for text in plugin.errors]}
+        "problems": [*({"type": "plugin-broken", "message": text} for text in plugin.errors), *_component_problems(plugin)]}
+
+
+def _component_problems(plugin: Plugin) -> list[dict[str, str]]:
+    """What of an installed plugin's files cannot be used; the rest of it works (contract, 12)."""
+    if plugin.source != "installed" or plugin.manifest is None:
+        return []
+    try:
+        found = describe(plugin.root, hashed=False)
+    except (ManagerError, OSError) as error:
+        return [{"type": "component-failed", "message": str(error)}]
+    return [{"type": "component-failed", "message": text} for text in found.errors]
 
 
 def marketplaces() -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -195,12 +196,15 @@ def _wait_for(handle: int) -> None:
         import fcntl
     except ImportError:  # no locks on this system; the renames are still whole
         return
-    end = time.monotonic() + LOCK_SECONDS
+    start, said = time.monotonic(), False
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
-            if time.monotonic() > end:
+            waited = time.monotonic() - start
+            if waited > 1 and not said:
+                said = bool(sys.stderr.write("another kernel process is changing the plugins; waiting for it ...\n"))
+            if waited > LOCK_SECONDS:
                 raise ManagerError("busy", "another kernel process is changing the plugins", hint="try again later") from None
             time.sleep(0.05)

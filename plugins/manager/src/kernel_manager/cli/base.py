@@ -68,7 +68,7 @@ def answer(value: Any, text: str, *, as_json: bool) -> None:
         data = msgspec.to_builtins(value) if isinstance(value, msgspec.Struct) else value
         print(json.dumps(_camel(data), ensure_ascii=False))
     else:
-        print(show.plain(text) if "\n" not in text else text)
+        print("\n".join(map(show.plain, text.split("\n"))))
 
 
 def _camel(data: dict[str, Any]) -> dict[str, Any]:

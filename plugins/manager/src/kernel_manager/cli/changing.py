@@ -127,6 +127,7 @@ def update_command(plugin: Annotated[str | None, typer.Argument(help="all of the
                    yes: Yes = False, dry_run: DryRun = False, json: Json = False) -> int:
     """Fetch a plugin again from where it came, check that it loads, and switch. A version that does not load is not taken."""
     results: list[Answer] = []
+    problems: dict[str, str] = {}
     code = 0
     with working() as work:
         ids = [asked_id(work.state, work.scopes.projects, plugin)] if plugin else _here(work)
@@ -143,14 +144,16 @@ def update_command(plugin: Annotated[str | None, typer.Argument(help="all of the
         except ManagerError as error:
             if plugin is not None:
                 raise
-            code = max(code, failed(error, as_json=json))
+            code = max(code, failed(error, as_json=False))
+            problems[id] = str(error)
             continue
         if plugin is not None or not json:
             _tell(results[-1], "updated", json)
     if plugin is None and json:
         import msgspec
 
-        answer({"ok": not code, "action": "update", "updates": [msgspec.to_builtins(r) for r in results]}, "", as_json=True)
+        updates = [msgspec.to_builtins(result) for result in results]
+        answer({"ok": not code, "action": "update", "updates": updates, "failed": problems}, "", as_json=True)
     return code
 
 

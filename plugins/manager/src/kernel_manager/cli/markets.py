@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kernel_manager import listing, removal
+from kernel_manager import listing, removal, show
 from kernel_manager.cli.base import Json, MaybeScope, Scope, answer
 from kernel_manager.operations import working
 
@@ -34,7 +34,7 @@ def list_command(json: Json = False) -> int:
         print(jsons.dumps(rows, indent=1))
     for row in rows if not json else ():
         where = row.get("repo") or row.get("url") or row.get("path") or ""
-        print(f"{row['name']:<24} {row['source']:<10} {where}  {row.get('error') or ''}".rstrip())
+        print(show.plain(f"{row['name']:<24} {row['source']:<10} {where}  {row.get('error') or ''}".rstrip()))
     return 1 if any("error" in row for row in rows) else 0
 
 

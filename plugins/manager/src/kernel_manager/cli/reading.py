@@ -45,10 +45,10 @@ def _table(rows: list[dict[str, Any]]) -> None:
     for name, row in zip(names, rows, strict=True):
         brings = ", ".join(f"{kind}: {' '.join(given)}" for kind, given in row["provides"].items())
         scope = f"({row['scope']}) " if row["scope"] else ""
-        print(f"{name:<{width}}  {row['version']:<{versions}} {row['state']:<8} "
-              f"{scope}{brings or ('hooks' if row['hooks'] else row['source'])}")
-        for problem in [*row["errors"], *row["warnings"]]:
-            print(f"{'':<{width}}  - {show.plain(problem)}")
+        print(show.plain(f"{name:<{width}}  {row['version']:<{versions}} {row['state']:<8} "
+                         f"{scope}{brings or ('hooks' if row['hooks'] else row['source'])}"))
+        for problem in dict.fromkeys([*(p["message"] for p in row["problems"]), *row["warnings"]]):
+            print(show.plain(f"{'':<{width}}  - {problem}"))
 
 
 def show_installed(work: Work, id: str) -> None:
