@@ -76,19 +76,23 @@ class Guard:
 
         :raises LockError: they are not the locked ones. It is no ImportError, which callers like to swallow.
         """
-        with open(path, "rb", buffering=0) as file:
-            data = file.read()
-        if hashlib.sha256(data).hexdigest() != locked[0]:
-            raise LockError(f"{path} of {locked[1]} has changed since it was locked", context=str(self.lock.path),
-                            hint=f"kernel harness sync {self.lock.harness} puts the locked files in place")
-        return data
+        wrong = "has changed since it was locked"
+        try:
+            with open(path, "rb", buffering=0) as file:
+                data = file.read()
+            if hashlib.sha256(data).hexdigest() == locked[0]:
+                return data
+        except OSError as error:
+            wrong = f"cannot be read ({error.strerror})"
+        raise LockError(f"{path} of {locked[1]} {wrong}", context=str(self.lock.path),
+                        hint=f"kernel harness sync {self.lock.harness} puts the locked files in place")
 
     def _other_files(self, owner: str) -> None:
         """With a distribution's first module its files that are no modules are compared: certificates, templates, metadata."""
         if owner in self.seen:
             return
         self.seen.add(owner)
-        for name, digest in self.lock.data["distributions"][owner]["files"].items():
+        for name, digest in self.lock.placed(owner).items():
             if not name.endswith((".py", ".so", ".pyd", ".pyi")):
                 self.checked(os.path.join(self.lock.site, name), (digest, owner))
 

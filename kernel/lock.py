@@ -80,6 +80,11 @@ class Lock:
     def plugin_folders(self) -> list[Path]:
         return [self.folder / "plugins" / name for name, item in self.data["plugins"].items() if "files" in item]
 
+    def placed(self, distribution: str) -> dict[str, str]:
+        """Path below ``site`` -> digest. In an environment a wheel's scripts and data lie elsewhere, as installers like it."""
+        files: dict[str, str] = self.data["distributions"][distribution]["files"]
+        return files if self.has_set else {f: d for f, d in files.items() if not f.split("/")[0].endswith(".data")}
+
     def verify(self) -> None:
         """Compare every file of every plugin with the lock.
 
@@ -91,7 +96,7 @@ class Lock:
                 base = root = self.folder / "plugins" / name
                 locked = item["files"]
             else:
-                base, locked = self.site, self.data["distributions"][item["distribution"]]["files"]
+                base, locked = self.site, self.placed(item["distribution"])
                 root = base / item["package"]
             files = {os.path.join(base, file): digest for file, digest in locked.items()}
             found += [f"plugin {name}: {path} {fault}" for path, fault in faults(files)]

@@ -42,7 +42,9 @@ def world(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> World:
     made = World(tmp_path, tmp_path_factory)
     library_wheel(made.wheels, "phrases", "1.0")
     library_wheel(made.wheels, "phrases", "2.0")
-    plugin_wheel(made.wheels, "greeter", "1.0", ["phrases<2"])
+    plugin_wheel(made.wheels, "greeter", "1.0", ["phrases<2"], {
+        "greeter-1.0.data/scripts/hello": b"#!python\n", "greeter-1.0.data/data/share/hello.txt": b"hello",
+        "greeter-1.0.data/purelib/greeter_pkg/more.py": b""})
     made.write("greeter", more="description: Says hello\n")
     return made
 
@@ -137,7 +139,7 @@ def test_show_says_what_the_harness_is(world: World) -> None:
     data = json.loads(world.harness("show", "--json").stdout)
     assert data["in_place"] is True
     greeter = next(p for p in data["plugins"] if p["name"] == "greeter")
-    assert [greeter[key] for key in ("version", "from", "hooks", "files")] == ["1.0", "index", ["user_prompt_submit"], 8]
+    assert [greeter[key] for key in ("version", "from", "hooks", "files")] == ["1.0", "index", ["user_prompt_submit"], 11]
     assert next(d for d in data["distributions"] if d["name"] == "phrases")["needed_by"] == ["greeter"]
     said = world.harness("show").stdout
     assert re.search(r"^  greeter +1\.0 +index +hooks: user_prompt_submit$", said, re.MULTILINE)

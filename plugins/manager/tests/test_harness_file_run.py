@@ -139,6 +139,18 @@ def test_a_missing_file_is_refused_by_name(synced: World) -> None:
     assert f"plugin greeter: {path} cannot be read (No such file or directory)" in done.stderr
 
 
+def test_a_missing_file_of_a_dependency_is_refused_by_name(synced: World) -> None:
+    path = synced.set / "site/phrases/words.txt"
+    good = path.read_bytes()
+    try:
+        path.unlink()
+        done = synced.run()
+    finally:
+        path.write_bytes(good)
+    assert f"{path} of phrases cannot be read (No such file or directory)" in done.stdout + done.stderr
+    assert "greeter 1.0" not in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("file", ["site/greeter_pkg/more.py", "site/greeter_pkg/skills/evil/SKILL.md",
                                   "plugins/notes/hooks/hooks.json", "site/blocker_pkg/hooks/hooks.json"])
 def test_a_file_that_nobody_locked_is_refused_by_name(synced: World, file: str) -> None:
