@@ -81,6 +81,20 @@ async def test_the_list_of_agents_that_can_be_reached(scout: World) -> None:
     assert "eyes (scout): completed" in scout.result("l") and "Explore" not in scout.result("l")
 
 
+async def test_an_agent_is_told_whom_it_may_write_to(scout: World) -> None:
+    await scout.run([agent("Look.", name="eyes"), agent("Listen.", "t2"), text("done")],
+                    {"Look.": [text("1")], "Listen.": [text("2")]})
+    assert "- eyes (" not in scout.told("Look.") and "- eyes (" in scout.told("Listen.")
+
+
+async def test_a_resumed_session_is_not_told_the_list_of_agents_twice(scout: World) -> None:
+    kept = {"persist": True, "more": ("sessions",)}
+    run = await scout.run([text("hi")], {}, **kept)
+    await run.session.close()
+    await scout.run([text("hi")], {}, resume=run.session.id, **kept)
+    assert scout.told().count("Agents that the Agent tool can start") == 1
+
+
 async def test_the_model_of_the_call_holds_when_it_goes_on(scout: World) -> None:
     turns = [agent("Look.", model="haiku"), lambda body: call("SendMessage", "s", to=first_id(scout), message="More."), text("a"),
              text("b")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -241,6 +242,13 @@ async def test_task_output_shows_what_an_agent_has_said_so_far(scout: World) -> 
     await scout.settle()
 
 
+async def test_without_a_transcript_the_report_lies_in_a_file(scout: World) -> None:
+    await scout.run([agent("Look.", background=True), text("a"), text("b")], {"Look.": [text("One tree.")]})
+    await scout.settle()
+    path = Path(scout.said("task_notification")[0]["output_file"])
+    assert str(path) in scout.result("toolu_1") and path.read_text() == "One tree."
+
+
 # -- clients -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("background", [False, True])
 async def test_clients_see_start_progress_and_end_and_every_message_names_the_call(background: bool, scout: World) -> None:
@@ -277,6 +285,15 @@ async def test_depth_three_the_last_has_no_agent_tool(scout: World) -> None:
     assert [m["spawn_depth"] for m in scout.said("task_started")] == [1, 2, 3]
     parents = {m.parent_tool_use_id for m in scout.messages()}
     assert parents == {None, "toolu_1", "t2", "t3"}
+
+
+@pytest.mark.parametrize(("given", "layers"), [("1", 1), ("2", 2), ("", 3), ("x", 3)])
+async def test_the_depth_can_be_set(given: str, layers: int, scout: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH", given)
+    names = ["one.", "two.", "three.", "four."]
+    routes = {n: [agent(m, f"t-{m}"), text("r")] for n, m in itertools.pairwise(names)} | {"four.": [text("r")]}
+    await scout.run([agent("one."), text("done")], routes)
+    assert len(scout.said("task_started")) == layers
 
 
 async def test_the_agent_beyond_the_limit_is_refused_and_told_not_to_retry(scout: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ class FileTranscript:
     ``problems``: sentences for the person, from opening and from writing. The kernel may show and clear them at any time.
     ``kept``: whether anything is written; if not, nothing of the session belongs on disk.
     ``unfinished``: the resumed conversation's last turn did not come to its end.
-    ``observers``: called with (path, lines) after lines are in the file, a subagent's too; a mirror of the transcript listens here.
+    ``observers``: called with (path, lines) after lines are in the file, or in a subagent's; a mirror of the transcript listens.
 
     :param head: lines that a new file begins with (the copied chain of a fork).
     :param known: the size of the file that was read; 0 for a new one.

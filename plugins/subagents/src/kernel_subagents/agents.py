@@ -202,6 +202,8 @@ class Agents:
         async def prepare() -> None:
             await agent.child.start()
             agent.child.pending += await preload(agent.child, agent.definition)
+            if "SendMessage" in agent.child.toolbox.by_name and (roster := self._roster(agent)):
+                agent.child.add_context(roster)
             if agent.worktree is not None:
                 agent.child.plugin_state[GUARD] = agent.worktree.fence()
 
@@ -209,6 +211,12 @@ class Agents:
         if agent.in_background:
             return self._launched(agent)
         return self._completed(agent, await agent.report())
+
+    def _roster(self, but: Agent) -> str:
+        """The named agents that an agent may send messages to."""
+        known = [(name, self.known[ids[-1]]) for name, ids in self.names.items() if ids[-1] != but.id]
+        lines = [f"- {name} ({agent.id}): {agent.definition.name}, {agent.description}" for name, agent in known]
+        return "Agents that SendMessage reaches:\n" + "\n".join(lines) if lines else ""
 
     def _ended(self, agent: Agent) -> None:
         """The report of the background goes to whoever launched it and still runs, or to the conversation."""

@@ -52,7 +52,8 @@ class SubagentsExtension(Extension):
         """The list once; later what is new or gone."""
         told: dict[str, str] | None = session.plugin_state.get(TOLD)
         if told is None:
-            if text := listing(session):
+            text = listing(session)
+            if text and not any(text in str(b.get("text", "")) for _, blocks in session.history.messages for b in blocks):
                 session.add_context(text)
             return
         now = {d.name: d.description for d in _usable(session)}

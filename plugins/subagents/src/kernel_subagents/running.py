@@ -63,6 +63,7 @@ class Agent:
         self._root: Session = child.root
         self._touched = time.monotonic()
         self._stopping = ""
+        self._file = ""
         self._task: asyncio.Task[None] | None = None
         self._done = asyncio.Event()
 
@@ -76,6 +77,8 @@ class Agent:
         self._root.say("task_started", task_id=self.id, description=self.description, tool_use_id=self.child.spec.tool_use_id,
                        task_type=self.task_type, is_backgrounded=self.in_background, spawn_depth=self.child.depth, **more)
         self._root.plugin_state.setdefault(TASKS, {})[self.id] = self
+        if self.in_background and not self.child.transcript.kept:
+            self._file = self._root.kept(f"agent-{self.id}", "")[0] or ""
         if self.in_background:
             self._root.inbox.awaited.add(self.id)
             self._root.background_tasks[self.id] = {"id": self.id, "type": "subagent", "status": "running",
@@ -105,6 +108,8 @@ class Agent:
             self.outcome.status, self.outcome.error = "failed", _HUNG
         self.took_ms = round((self.child.clock.monotonic() - self.began) * 1000)
         try:
+            if self._file:
+                self._root.kept(f"agent-{self.id}", self.outcome.text or self.outcome.error)
             if self.worktree is not None:
                 await self.worktree.leave(self._root)
             if not self.in_background:
@@ -204,7 +209,8 @@ class Agent:
     # -- facts -----------------------------------------------------------------------------------------------------------------
     @property
     def output_file(self) -> str:
-        return self.child.transcript.path
+        """The transcript; where none is kept, a file that holds the report when there is one."""
+        return self._file or self.child.transcript.path
 
     @property
     def usage(self) -> dict[str, int]:
