@@ -209,7 +209,7 @@ class Child(Session):
     def emit(self, message: Output) -> None:
         """To the conversation's front end, under the call that started the agent; text and thinking only on request."""
         if isinstance(message, _CONVERSATION) and message.parent_tool_use_id is None:
-            message.parent_tool_use_id = self.spec.tool_use_id
+            message.parent_tool_use_id = self.spec.tool_use_id or self.agent_id  # never taken for the conversation's
         if self.spec.watch is not None:
             self.spec.watch(message)
         if self._passes(message):
