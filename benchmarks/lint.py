@@ -21,7 +21,8 @@ from kernel_linter.runner import lint
 RUNS = 3
 LIMIT_MS = 150
 SKILL = (
-    "---\nname: {name}\ndescription: Formats SQL files of kind {name}. Use when one is edited\nallowed-tools: Read, Bash(git *)\n---\n"
+    "---\nname: {name}\ndescription: Formats SQL files of kind {name}. Use when one is edited\n"
+    "allowed-tools: Read, Bash(git *)\n---\n"
     + ("# Steps\n\nRead [the guide](guide.md), then run `sql fmt` on $ARGUMENTS.\n\n```bash\nls -l\n```\n" * 20)
 )
 HOOKS = {

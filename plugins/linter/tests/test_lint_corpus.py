@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kernel_linter.ruleset import everything
 from kernel_linter.runner import lint
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -20,6 +19,9 @@ TABLE: dict[str, dict[str, list[str]]] = yaml.safe_load((Path(__file__).parent /
 NOT_JUDGED = {"MKT013", "SKL037", "SKL049", "SKL053", "MCP009", "HOK021", "HOK022"}
 CUT = {"Yeachan-Heo__oh-my-claudecode", "nyldn__claude-octopus", "ANcpLua__ancplua-claude-plugins"}
 """Repositories whose list of files is cut: nothing can be said about what is missing there."""
+
+
+SECONDS: list[float] = []
 
 
 def judged(repository: str, path: str, code: str) -> bool:
@@ -35,7 +37,9 @@ def test_the_faults_are_those_of_the_table(repository: Path, tmp_path: Path) -> 
     places += sorted(tmp_path.rglob(".claude-plugin/marketplace.json"))
     found: set[tuple[str, str]] = set()
     for place in places:
+        start = time.process_time()
         report = lint(place)
+        SECONDS.append(time.process_time() - start)
         assert not [f.message for f in report.findings if f.code == "KRN-INTERNAL"]
         for finding in report.findings:
             path = finding.path.removeprefix(f"{tmp_path}/")
@@ -46,18 +50,11 @@ def test_the_faults_are_those_of_the_table(repository: Path, tmp_path: Path) -> 
     assert sorted(found - expected) == [], "false alarms"
 
 
-def test_every_plugin_gets_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
-    """All plugin roots and catalogues as they are; the figures are printed, the limit is held by the benchmark."""
-    everything()
-    seconds = []
-    places = [m for name in ("plugin.json", "marketplace.json") for m in sorted(CORPUS.rglob(f".claude-plugin/{name}"))]
-    for place in places:
-        start = time.process_time()
-        report = lint(place)
-        seconds.append(time.process_time() - start)
-        assert "KRN-INTERNAL" not in {f.code for f in report.findings}
+def test_the_time_of_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    """Printed, not held: machines are noisy. ``python -m benchmarks.lint`` compares with plain loading."""
+    if not SECONDS:
+        pytest.skip("nothing was checked in this process")
     with capsys.disabled():
-        print(f"\nlint: {len(places)} manifests and catalogues of the corpus, processor time each: median "
-              f"{statistics.median(seconds) * 1000:.0f} ms, 95 % {sorted(seconds)[int(len(seconds) * 0.95)] * 1000:.0f} ms, "
-              f"most {max(seconds) * 1000:.0f} ms")
-    assert len(places) >= 150
+        print(f"\nlint: {len(SECONDS)} plugins and catalogues of the corpus, processor time each: median "
+              f"{statistics.median(SECONDS) * 1000:.0f} ms, 95 % {sorted(SECONDS)[int(len(SECONDS) * 0.95)] * 1000:.0f} ms, "
+              f"most {max(SECONDS) * 1000:.0f} ms")

@@ -154,7 +154,8 @@ def _sarif_result(finding: Finding, index: dict[str, int]) -> dict[str, Any]:
 def _uri(path: str) -> str:
     from urllib.parse import quote
 
-    return quote(path, safe="/._-~()!*'@&=+$,;:")
+    text = quote(path, safe="/._-~()!*'@&=+$,;:")
+    return f"file://{text}" if path.startswith("/") else text
 
 
 def annotation(finding: Finding) -> str:

@@ -14,7 +14,7 @@ from kernel_linter.rule import Diagnostic, Finding, Report, Rule
 from kernel_linter.ruleset import RuleSet
 from kernel_linter.source import File
 from kernel_linter.suppress import apply
-from kernel_linter.targets import Job, NothingFound, jobs, targets
+from kernel_linter.targets import Job, NothingFound, jobs, named, targets
 
 MAX_PER_RULE = 300
 """Findings of one rule in one file. What is more is counted, not shown."""
@@ -39,7 +39,7 @@ class Runner:
             try:
                 found = jobs(path)
             except NothingFound as error:
-                file = File(path, path.as_posix())
+                file = File(path, named(path))
                 self._keep(self._nothing(), file.at(str(error).partition(": ")[2]), None)
                 continue
             for job in found:

@@ -35,10 +35,22 @@ class NothingFound(Exception):
 
 def jobs(path: Path) -> list[Job]:
     """What a path stands for. Raises ``FileNotFoundError`` and ``NothingFound``."""
-    shown = path.as_posix()
+    shown = named(path)
     if not os.path.lexists(path):
         raise FileNotFoundError(shown)
     return _folder(path, shown) if path.is_dir() else [_single(path, shown)]
+
+
+def named(path: Path) -> str:
+    """A path for messages: relative to the working directory where it lies inside."""
+    if path.is_absolute():
+        inside = os.path.relpath(path)
+        return path.as_posix() if inside.startswith("..") else Path(inside).as_posix()
+    return path.as_posix()
+
+
+def _join(shown: str, rel: str) -> str:
+    return rel if shown in ("", ".") else f"{shown}/{rel}" if rel else shown
 
 
 def _folder(path: Path, shown: str) -> list[Job]:
@@ -54,7 +66,8 @@ def _folder(path: Path, shown: str) -> list[Job]:
     if below:
         return below
     if (path / "marketplace.json").is_file():
-        return [Job("marketplace", Marketplace(path, shown, JsonFile(path / "marketplace.json", f"{shown}/marketplace.json")),
+        return [Job("marketplace", Marketplace(path, shown, JsonFile(
+            path / "marketplace.json", _join(shown, "marketplace.json"))),
                     shown)]
     if any((path / name).exists() for name in ("skills", "commands", "agents", "hooks/hooks.json", ".mcp.json", ".lsp.json",
                                                "SKILL.md")):
@@ -69,9 +82,9 @@ def _below(path: Path, shown: str) -> Iterator[Job]:
     tree = walk(path)
     for folder in sorted(tree.folders, key=lambda f: (f.count("/"), f)):
         parent, _, name = folder.rpartition("/")
-        where, label = path / parent, f"{shown}/{parent}" if parent else shown
+        where, label = path / parent, _join(shown, parent)
         if name == ".claude" and not any(f"{parent}/".startswith(f"{t}/") for t in taken):
-            yield Job("project", path / folder, f"{shown}/{folder}")
+            yield Job("project", path / folder, _join(shown, folder))
         if name != ".claude-plugin" or any(f"{parent}/".startswith(f"{t}/") for t in taken):
             continue
         if f"{folder}/marketplace.json" in tree.files:
