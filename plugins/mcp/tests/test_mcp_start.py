@@ -103,6 +103,38 @@ def test_a_bad_entry_is_in_the_init_message(bench: Bench, tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.parametrize("config", ["{ broken", '{"mcpServers": 5}', "no-such-file.json"])
+def test_a_config_that_cannot_be_used_asks_the_model_nothing(tmp_path: Path, config: str) -> None:
+    """The run says why and goes no further; it does not go on without the servers that it was given."""
+    async def all_of_it() -> Any:
+        made = Kit(tmp_path, [text("done")], installed=["mcp"], extra={"mcp_config": [config]})
+        session = made.open()
+        done = await made.run("go", session)
+        await session.close()
+        assert any("--mcp-config" in said for said in made.harness.announced)
+        return done
+
+    done = anyio.run(all_of_it)
+    assert not done.requests and "--mcp-config" in str(done.result.result)
+
+
+def test_a_program_changes_the_servers_of_its_run(bench: Bench) -> None:
+    async def all_of_it() -> None:
+        made = bench.kit(text("one"), text("two"))
+        session = made.open()
+        await made.run("go", session)
+        bridge = session.plugin_state[STATE]
+        good = bridge.links["good"].server.raw
+        assert await bridge.set_servers({"other": good, "bad": {"url": "http://x"}}) == {
+            "added": ["other"], "removed": ["good"], "errors": {"bad": 'an entry with "url" needs "type": "http" or "sse"'}}
+        await made.run("again", session)
+        names = {t["name"].split("__")[1] for t in made.model.requests[-1]["tools"] if t["name"].startswith("mcp__")}
+        assert names == {"other"}
+        await session.close()
+
+    anyio.run(all_of_it)
+
+
 # -- permission questions -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("answer", "expected"),

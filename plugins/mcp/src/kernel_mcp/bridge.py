@@ -18,7 +18,6 @@ from kernel_mcp.tools import McpTool, tools_of
 
 if TYPE_CHECKING:
     from kernel import Session
-    from kernel_mcp.entries import Server
     from kernel_mcp.host import Host
     from kernel_mcp.sources import Gathered
 
@@ -143,9 +142,15 @@ class Bridge:
         else:
             await self.links[name].stop()
 
-    async def set_servers(self, servers: dict[str, Server]) -> tuple[list[str], list[str]]:
-        """Replace the servers that came with the run; returns the names of those added and removed."""
-        mine = {n for n, link in self.links.items() if link.server.scope in ("run", "agent")}
+    async def set_servers(self, entries: dict[str, Any]) -> dict[str, Any]:
+        """Replace the servers that came with the run by others, as a configuration names them.
+
+        Returns ``added``, ``removed`` (names) and ``errors`` (name -> why it is not there).
+        """
+        from kernel_mcp.sources import given
+
+        servers, errors = given(entries, self.host.session.settings)
+        mine = {n for n, link in self.links.items() if link.server.scope == "run"}
         removed = sorted(mine - servers.keys())
         added = sorted(servers.keys() - self.links.keys())
         for name in removed:
@@ -155,7 +160,8 @@ class Bridge:
             self.links[name] = Link(servers[name], self.host, self._changed)
             self.links[name].start()
         await self.wait(self.host.limits.start_s, set(added))
-        return added, removed
+        errors |= {n: self.links[n].error for n in added if self.links[n].status != "connected"}
+        return {"added": added, "removed": removed, "errors": errors}
 
 
 def _shown(listed: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from kernel import Extension
+from kernel import Extension, UsageError
 
 if TYPE_CHECKING:
     from kernel import Block, Session
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 STATE = "mcp"
 VIEWS = "mcp.views"
+REFUSED = "mcp.refused"
 AGENT_SERVERS = "mcp.servers"
 """Where whoever opens a subagent's session puts the ``mcpServers`` of its definition, before the session starts: names, which
 share the connections of the parent, and objects ``{name: entry}``, whose servers live as long as the agent."""
@@ -32,7 +33,11 @@ class McpExtension(Extension):
             return
         from kernel_mcp.sources import gather
 
-        found = gather(session.options, session.settings, list(session.plugins.ready))
+        try:
+            found = gather(session.options, session.settings, list(session.plugins.ready))
+        except UsageError as error:  # what the command line says cannot be done: no prompt is taken (plugin.py)
+            session.plugin_state[REFUSED] = str(error)
+            raise
         for text in found.warnings:
             session.notice(text)
         if found.servers or found.disabled or found.errors:

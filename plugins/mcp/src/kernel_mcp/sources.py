@@ -98,6 +98,17 @@ def inline(entries: list[Any], options: Options, settings: Settings) -> Gathered
     return found
 
 
+def given(entries: dict[str, Any], settings: Settings) -> tuple[dict[str, Server], dict[str, str]]:
+    """The servers that a program names while a session lives, and why others cannot be had."""
+    found = Gathered()
+    if managed_file(settings).exists() and any(not isinstance(e, dict) or e.get("type") != "sdk" for e in entries.values()):
+        return {}, dict.fromkeys(entries, EXCLUSIVE)
+    _take(found, entries, "run", "the program")
+    _apply(found, settings)
+    errors = {e["name"]: e["message"] for e in found.errors} | {n: reason for n, (_, reason) in found.disabled.items()}
+    return found.servers, errors
+
+
 def _apply(found: Gathered, settings: Settings) -> None:
     lists = Lists.of(settings)
     for name, server in list(found.servers.items()):
