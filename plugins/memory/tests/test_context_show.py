@@ -34,7 +34,7 @@ SERVER = """
 for line in sys.stdin:
     asked = json.loads(line)
     if "id" not in asked: continue
-    result = {"initialize": {"protocolVersion": asked["params"].get("protocolVersion"), "capabilities": {"tools": {}},
+    result = {"initialize": {"protocolVersion": asked.get("params", {}).get("protocolVersion"), "capabilities": {"tools": {}},
                              "serverInfo": {"name": "small", "version": "1"}},
               "tools/list": {"tools": [{"name": "peek", "description": "Peeks.", "inputSchema": {"type": "object"}}]}}
     method = asked["method"]
@@ -86,6 +86,13 @@ def test_mcp_tools_stand_with_their_server_or_are_known_by_name(project: Path) -
     whole = json.loads(show(project, "--json").stdout)
     shown = {p["name"]: p["source"] for p in whole["parts"] if p["group"] == "tools"}
     assert shown.get("mcp__small__peek") == "MCP server small" or "mcp__small__peek" in whole["later"]
+
+
+def test_what_a_person_must_see_is_on_stderr(project: Path, tmp_path: Path) -> None:
+    write(tmp_path, "server.py", "raise SystemExit(3)\n")
+    write(project, "CLAUDE.md", b"\0")
+    done = show(project)
+    assert done.returncode == 0 and "small" in done.stderr and "is binary" in done.stderr
 
 
 def test_what_asks_no_model_says_so_and_wrong_usage_is_two(project: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def test_a_sessions_prefix_is_the_same_to_the_byte_over_its_turns(project: Path)
     run = kit(project, *turns, installed=EVERYTHING).play("go", "and again")
     requests = run.requests
     assert len(requests) == 6
-    for earlier, later in zip(requests, requests[1:], strict=False):
+    for earlier, later in pairwise(requests):
         assert earlier["system"] == later["system"] and earlier["tools"] == later["tools"]
         for n, message in enumerate(earlier["messages"]):
             blocks = later["messages"][n]["content"][:len(message["content"])]

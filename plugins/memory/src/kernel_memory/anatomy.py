@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from kernel import Block, Harness, Options, Section, Session, reminder
+from kernel import Block, Harness, Options, Section, Session, SystemMessage, reminder
 from kernel_memory import state
 
 if TYPE_CHECKING:
-    from kernel import ModelInfo, ModelProvider, ModelRequest, StreamEvent
+    from kernel import ModelInfo, ModelProvider, ModelRequest, Output, StreamEvent
 
 PROMPT = "(your prompt)"
 FIXED, OWN, TOOLS, FIRST = "system, fixed", "system, this session", "tools", "first message"
@@ -84,7 +84,8 @@ async def anatomy(options: Options, prompt: str = PROMPT) -> Anatomy:
         return Unsent(provider), info
 
     harness.provider_of = unsent  # type: ignore[method-assign]
-    session = harness.open()
+    said: list[str] = []
+    session = harness.open(lambda message: _hear(message, said))
     told = _listen(session)
     ended = ""
     try:
@@ -96,9 +97,15 @@ async def anatomy(options: Options, prompt: str = PROMPT) -> Anatomy:
     finally:
         await session.close()
     parts = [*_system(session), *_tools(session, request), *_message(session, told)]
-    problems = [text for text in harness.announced if "nothing enforces them" not in text]
+    problems = [text for text in dict.fromkeys([*harness.announced, *said]) if "nothing enforces them" not in text]
     return Anatomy(model=request.model, window=session.model_info.context_window, parts=parts,
                    later=list(session.toolbox.deferred), problems=problems, ended=ended)
+
+
+def _hear(message: Output, said: list[str]) -> None:
+    """Keep what a person would be told."""
+    if isinstance(message, SystemMessage) and message.subtype == "informational":
+        said.append(str(message.data.get("content")))
 
 
 def _listen(session: Session) -> dict[str, str]:
