@@ -1,0 +1,72 @@
+"""What outlives a turn: a compact line about it, and the ids that were cited."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from kernel import Block, Extension, Leave, Session, reminder
+from kernel_evidence.book import book, turn_of
+from kernel_evidence.validators import cited_in
+
+FILE = "evidence.jsonl"
+
+
+class EvidenceRecord(Extension):
+    """At the end of a run one line is written beside the transcript: which evidence was found, and which was cited."""
+
+    name = "evidence"
+
+    async def at_end(self, session: Session, leave: Leave) -> None:
+        kept = book(session)
+        if session.parent is not None:
+            return
+        found = kept.of(turn_of(session))
+        answer = _answer(session)
+        cited = [e for e in cited_in(session.result_facts.get("structured_output"), answer) if e in kept.items]
+        kept.cited = list(dict.fromkeys([*kept.cited, *cited]))
+        if found and session.transcript.kept and session.transcript.path:
+            line = {
+                "turn_id": turn_of(session),
+                "found": [e.evidence_id for e in found],
+                "cited": cited,
+                "items": [
+                    {
+                        "evidence_id": e.evidence_id,
+                        "source_type": e.source_type,
+                        "uri": e.uri,
+                        "locator": e.locator,
+                        "content_hash": e.content_hash,
+                        "trust": e.trust,
+                    }
+                    for e in found
+                ],
+            }
+            _append(Path(session.transcript.path).with_suffix("") / FILE, line, session)
+
+    async def after_compaction(self, session: Session) -> list[Block]:
+        kept = book(session)
+        known = [kept.items[e] for e in kept.cited if e in kept.items]
+        if not known:
+            return []
+        lines = "\n".join(
+            f"[{e.evidence_id}] {e.source_type} {e.uri} {json.dumps(e.locator) if e.locator else ''}".rstrip() for e in known
+        )
+        return [reminder(f"Evidence that was cited so far, by id; it can be cited again while it is current:\n{lines}")]
+
+
+def _answer(session: Session) -> str:
+    for role, blocks in reversed(session.history.messages):
+        if role == "assistant":
+            return "".join(str(b.get("text", "")) for b in blocks if b.get("type") == "text")
+    return ""
+
+
+def _append(path: Path, line: dict[str, Any], session: Session) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with path.open("a", encoding="utf-8", errors="replace") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    except OSError as error:
+        session.debug(f"plugin evidence: {path} cannot be written: {error}")
