@@ -87,6 +87,26 @@ def test_a_server_that_never_answers_does_not_hold_the_end(bench: Bench, tmp_pat
     anyio.run(all_of_it)
 
 
+def test_a_server_is_stopped_at_any_moment_of_its_start(bench: Bench) -> None:
+    """At once, while it starts, while it is asked, when it is there: it ends, its process too, and it starts again."""
+    async def all_of_it() -> None:
+        session = bench.kit(print_mode=False).open()
+        await session.start()
+        link = session.plugin_state[STATE].links["good"]
+        for pause in (0.0, 0.0, 0.01, 0.03, 0.06, 0.1, 0.2, 0.4):
+            await anyio.sleep(pause)
+            with anyio.fail_after(8):
+                await link.stop()
+            assert link.status == "disabled" and link.client is None
+            assert link.child is None or link.child.process.returncode is not None
+            link.start()
+        await link.settled.wait()
+        assert link.status == "connected"
+        await session.close()
+
+    anyio.run(all_of_it)
+
+
 def test_a_bad_entry_is_in_the_init_message(bench: Bench, tmp_path: Path) -> None:
     config = json.dumps({"mcpServers": {"bad": {"url": "http://x"}, "workspace": {"command": "x"}}})
 

@@ -118,7 +118,7 @@ class Link:
     async def _run(self) -> None:
         """Connect, and again where that helps: a remote server three times at first, five times once it had worked."""
         tries, worked, refreshed = 0, False, False
-        while True:
+        while not self._stopping:
             tries += 1
             self._over, self._again = anyio.Event(), False
             error: BaseException | None = None
