@@ -185,6 +185,11 @@ async def test_the_setting_names_a_main_agent_and_the_flag_beats_it(world: World
     assert any("'gone' is not there" in n["content"] for n in world.said("informational"))
 
 
+async def test_a_flag_that_names_no_agent_is_announced(world: World) -> None:
+    await world.run([text("hi")], {}, extra={"agent": "nobody"})
+    assert world.kit is not None and any("there is no agent 'nobody'" in t for t in world.kit.harness.announced)
+
+
 async def test_a_resumed_session_is_the_agent_that_it_was(world: World) -> None:
     kept = {"persist": True, "more": ("sessions",)}
     world.agent("lead", "You lead.")

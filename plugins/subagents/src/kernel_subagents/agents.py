@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct
 
 from kernel import Child, ChildSpec, Session, ToolError, ToolResult
@@ -259,7 +260,7 @@ class Agents:
             "status": "completed", "agentId": agent.id, "agentType": agent.definition.name, "prompt": agent.prompt,
             "content": [{"type": "text", "text": text}], "resolvedModel": agent.child.model_info.id,
             "totalToolUseCount": agent.tool_uses, "totalDurationMs": usage["duration_ms"], "totalTokens": usage["total_tokens"],
-            "usage": last}
+            "usage": msgspec.to_builtins(last)}
         models = list(agent.child.spending.by_model)
         if len(models) > 1:
             structured["modelsUsed"] = models
