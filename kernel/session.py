@@ -13,14 +13,14 @@ import anyio
 import msgspec
 
 from kernel import CONTRACT, events as e
-from kernel.errors import UsageError
+from kernel.errors import SessionError, UsageError
 from kernel.events import Event
 from kernel.extension import each, open_all
 from kernel.inbox import Inbox
 from kernel.merge import NOTHING, Merged, merge
 from kernel.messages import Block, History, Role, normalise, reminder
 from kernel.middleware import fold_model, fold_tool
-from kernel.models import ModelRequest, Usage
+from kernel.models import ModelCaller, ModelRequest, Usage
 from kernel.output import ResultMessage
 from kernel.policy import PermissionCall, Policy, Verdict, for_agent
 from kernel.prompt import Section, gather, joined, opening, system_sections
@@ -67,14 +67,14 @@ class Session(Voice):
         self.clock: Clock = harness.clock
         self.transcript = transcript
         self.id = transcript.session_id
-        self.project_root = str(self.options.cwd)
+        self.project_root: str = str(self.options.cwd)
         if parent is None:
             self.provider, self.model_info = harness.choose_model(transcript.restored.model)
             mode = harness.starting_mode(transcript.restored.permission_mode)
         else:
             self.provider, self.model_info, mode = parent.provider, parent.model_info, parent.state.permission_mode
         self.state: State = State(cwd=str(self.options.cwd), model=self.model_info.id, permission_mode=mode)
-        self.history = History()
+        self.history: History = History()
         self.background_tasks: dict[str, dict[str, Any]] = parent.background_tasks if parent else {}
         """What runs in the background, by task id; the values are the entries of ``Stop.background_tasks``."""
         self.measured: tuple[Usage, int] | None = None
@@ -86,7 +86,7 @@ class Session(Voice):
         self.prompt_id: str | None = None
         self.agent_id: str | None = None
         self.agent_type: str | None = None
-        self.effort = self.options.effort if self.model_info.effort else None
+        self.effort: str | None = self.options.effort if self.model_info.effort else None
         self.asker: Asker | None = None
         """Asked is always the one of the root."""
         self.interrupted = False
@@ -118,7 +118,7 @@ class Session(Voice):
         if self.state.permission_mode == "auto" and not self._auto_works:
             harness.announce(f"{NO_AUTO}; default is used")
             self.state = msgspec.structs.replace(self.state, permission_mode="default")
-        self.toolbox = Toolbox(self)
+        self.toolbox: Toolbox = Toolbox(self)
         self.agents: AgentRunner | None = parent.agents if parent else None
         """Who runs subagents; an extension fills it."""
         self.commands: dict[str, SlashCommand] = {}
@@ -127,7 +127,7 @@ class Session(Voice):
         self.sections: list[Section] = []
         """What ``system`` and the front of the first user message are made of, and where each text comes from."""
         middleware = list(harness.middleware)
-        self.call_model = fold_model(middleware, self.provider.stream)
+        self.call_model: ModelCaller = fold_model(middleware, self.provider.stream)
         self.run_tool = fold_tool(middleware, lambda tool, input, context: tool.call(input, context))
 
     @property
@@ -141,7 +141,7 @@ class Session(Voice):
         if self._started:
             return
         self._started = True
-        self._tell_problems()
+        self.tell_problems()
         restored, changes = normalise(self.transcript.restored.messages, keep_open=self.transcript.restored.deferred)
         self.history = History(restored)
         self.deferred = bool(self.history.open_calls)
@@ -150,16 +150,20 @@ class Session(Voice):
         self.toolbox.offer(self.harness.tools)
         if len(self.harness.extensions):
             await open_all(self)
+        await self.begin(self.transcript.source)
+
+    async def begin(self, source: str) -> None:
+        """Ask for the prompt's parts and raise ``SessionStart``: at the start, and again for what ``/clear`` begins."""
         told = await gather(self, list(self.harness.prompt_parts))
         first = opening(self, told)
         if first and not len(self.history):
             self.pending.insert(0, reminder("\n\n".join(s.text for s in first)))
-        if self.options.setup_trigger:
+        if self.options.setup_trigger and source != "clear":
             await self.hear(self.make(e.Setup, trigger=self.options.setup_trigger))
-        merged = await self.hear(self.make(e.SessionStart, source=self.transcript.source, model=self.model_info.id,
-                                            session_title=self.title))
+        merged = await self.hear(self.make(e.SessionStart, source=source, model=self.model_info.id, session_title=self.title))
         self.set_title(merged.last.get("session_title"))
-        self.initial_message = merged.last.get("initial_user_message") or self.initial_message
+        if source != "clear":
+            self.initial_message = merged.last.get("initial_user_message") or self.initial_message
         if merged.last.get("reload_skills"):
             await each(self, "reload")
         self.sections = system_sections(self, told)
@@ -196,6 +200,24 @@ class Session(Voice):
 
         return await reload(self)
 
+    async def clear(self, title: str | None = None) -> str:
+        """Begin another conversation in this process, under a new id (``clear.py``). ``title``: the name that moves along."""
+        from kernel.clear import clear
+
+        return await clear(self, title)
+
+    def rewind_files(self, message_id: str, *, dry_run: bool = False) -> dict[str, Any]:
+        """Put files back to what they were when that prompt came; the conversation is not touched (sessions contract, 6).
+
+        :returns: ``{"canRewind": True, "filesChanged", "insertions", "deletions", "skippedLinks"?}``.
+        :raises SessionError: nothing keeps checkpoints, or none is there for that message.
+        """
+        rewind = getattr(self.transcript, "rewind_files", None)
+        if rewind is None:
+            raise SessionError("File rewinding is not enabled")
+        done: dict[str, Any] = rewind(message_id, dry_run=dry_run)
+        return done
+
     def blank_result(self, text: str) -> ResultMessage:
         """The result of a prompt that was blank: nothing was asked (headless contract, 3.2)."""
         from kernel.outcome import Leave, Turn, make_result
@@ -220,7 +242,7 @@ class Session(Voice):
         if self.sandbox is not None:
             self.sandbox.close()
         self.transcript.close()
-        self._tell_problems()
+        self.tell_problems()
 
     # -- events ----------------------------------------------------------------------------------------------------------
     def stopping(self, active: bool, text: str | None) -> Event:
@@ -286,9 +308,10 @@ class Session(Voice):
         """Keep entries in the transcript; durable when it returns."""
         self.transcript.append(list(entries), cwd=self.state.cwd)
         if self.transcript.problems:
-            self._tell_problems()
+            self.tell_problems()
 
-    def _tell_problems(self) -> None:
+    def tell_problems(self) -> None:
+        """Announce what the transcript has to say for itself."""
         for problem in self.transcript.problems:
             self.harness.announce(problem)
         self.transcript.problems.clear()
