@@ -39,7 +39,10 @@ _HOMES = {
     "models": "ModelCaller ModelInfo ModelProvider ModelRequest Prices Response StreamEvent Usage",
     "options": "Options",
     "outcome": "Leave",
-    "output": "AssistantMessage Output ResultMessage StreamMessage SystemMessage ToolProgress UserMessage encode_output",
+    "output": (
+        "AssistantMessage ConversationReset Output ResultMessage StreamMessage "
+        "SystemMessage ToolProgress UserMessage encode_output"
+    ),
     "plugins": "Plugin PluginSet",
     "policy": "PermissionCall Policy PolicyFactory Verdict",
     "prompt": "PromptPart Section",
@@ -52,7 +55,7 @@ _HOMES = {
     "toolbox": "Toolbox",
     "tools": "ReadState State Tool ToolContext ToolResult ToolRunner",
     "validator": "OutputProblem OutputValidator",
-    "transcript": "Entry Restored Transcript TranscriptStore",
+    "transcript": "Entry EntryKey EntryStore Restored Transcript TranscriptStore",
     "websearch": "SearchBackend SearchHit",
 }
 """Module -> its public names. Type checkers read ``__init__.pyi``, which ``python docs/generate.py`` writes from this table."""

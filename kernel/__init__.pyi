@@ -28,7 +28,7 @@ from kernel.middleware import Middleware as Middleware
 from kernel.models import ModelCaller as ModelCaller, ModelInfo as ModelInfo, ModelProvider as ModelProvider, ModelRequest as ModelRequest, Prices as Prices, Response as Response, StreamEvent as StreamEvent, Usage as Usage
 from kernel.options import Options as Options
 from kernel.outcome import Leave as Leave
-from kernel.output import AssistantMessage as AssistantMessage, Output as Output, ResultMessage as ResultMessage, StreamMessage as StreamMessage, SystemMessage as SystemMessage, ToolProgress as ToolProgress, UserMessage as UserMessage, encode_output as encode_output
+from kernel.output import AssistantMessage as AssistantMessage, ConversationReset as ConversationReset, Output as Output, ResultMessage as ResultMessage, StreamMessage as StreamMessage, SystemMessage as SystemMessage, ToolProgress as ToolProgress, UserMessage as UserMessage, encode_output as encode_output
 from kernel.plugins import Plugin as Plugin, PluginSet as PluginSet
 from kernel.policy import PermissionCall as PermissionCall, Policy as Policy, PolicyFactory as PolicyFactory, Verdict as Verdict
 from kernel.prompt import PromptPart as PromptPart, Section as Section
@@ -40,7 +40,7 @@ from kernel.settings import Layer as Layer, Problem as Problem, Settings as Sett
 from kernel.spending import Spending as Spending
 from kernel.toolbox import Toolbox as Toolbox
 from kernel.tools import ReadState as ReadState, State as State, Tool as Tool, ToolContext as ToolContext, ToolResult as ToolResult, ToolRunner as ToolRunner
-from kernel.transcript import Entry as Entry, Restored as Restored, Transcript as Transcript, TranscriptStore as TranscriptStore
+from kernel.transcript import Entry as Entry, EntryKey as EntryKey, EntryStore as EntryStore, Restored as Restored, Transcript as Transcript, TranscriptStore as TranscriptStore
 from kernel.validator import OutputProblem as OutputProblem, OutputValidator as OutputValidator
 from kernel.websearch import SearchBackend as SearchBackend, SearchHit as SearchHit
 

@@ -137,7 +137,7 @@ class Child(Session):
         if self._started:
             return
         self._started = True
-        self._tell_problems()
+        self.tell_problems()
         if self.spec.prompt is not None:
             self.toolbox.offer(self.spec.tools)
         await open_all(self)
@@ -200,7 +200,7 @@ class Child(Session):
         if self._started:
             await each(self, "close")
         self.transcript.close()
-        self._tell_problems()
+        self.tell_problems()
 
     # -- what differs from a conversation with a person ------------------------------------------------------------------
     def stopping(self, active: bool, text: str | None) -> Event:

@@ -6,6 +6,8 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from kernel import installed
 from kernel.clock import Clock
 from kernel.dispatch import Dispatcher, Outcome
@@ -18,7 +20,7 @@ from kernel.policy import NoPolicy, Policy
 from kernel.registry import Registry
 from kernel.sandbox import Sandbox
 from kernel.settings import Settings
-from kernel.transcript import MemoryTranscript, Transcript
+from kernel.transcript import EntryStore, MemoryTranscript, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -241,18 +243,33 @@ class Harness:
 
         for extension in self.extensions:
             extension.check(self)
-        return Session(self, self._transcript(), emit or (lambda message: None))
+        return Session(self, self._transcript(self.options), emit or (lambda message: None))
 
-    def _transcript(self) -> Transcript:
+    def fresh_transcript(self, title: str | None = None) -> Transcript:
+        """A new conversation beside the one that the options describe (``/clear``)."""
+        return self._transcript(msgspec.structs.replace(
+            self.options, resume=None, continue_session=False, fork_session=False, session_id=None, resume_at=None, name=title,
+            extra={k: v for k, v in self.options.extra.items() if k != "resume_drops_turn"}))
+
+    def _transcript(self, options: Options) -> Transcript:
         name = str(self.settings.own("kernel.store") or "files")
         store = self.one("stores", name)
-        if store is not None:
-            opened: Transcript = store.open(self.options, self.settings)
+        journal = self.one("stores", "files") if isinstance(store, EntryStore) else None
+        opened: Transcript
+        if journal is not None:
+            opened = journal.open(options, self.settings, store)
             return opened
-        if self.options.resume or self.options.continue_session:
-            raise UsageError(f"no plugin provides the transcript store {name!r}, so no session can be resumed",
-                             hint=self._why_missing("stores", name))
-        return MemoryTranscript(self.options.session_id or self.clock.new_id())
+        if store is not None and not isinstance(store, EntryStore):
+            opened = store.open(options, self.settings)
+            return opened
+        if options.resume or options.continue_session:
+            missing = "files" if store is not None else name
+            raise UsageError(f"no plugin provides the transcript store {missing!r}, so no session can be resumed",
+                             hint=self._why_missing("stores", missing))
+        if store is not None:
+            self.announce(f"the store {name!r} keeps entries only and needs the store 'files' to make conversations of them; "
+                          f"nothing is kept ({self._why_missing('stores', 'files')})")
+        return MemoryTranscript(options.session_id or self.clock.new_id())
 
     def open_policy(self, session: Session) -> Policy:
         name = str(self.settings.own("kernel.policy") or "rules")

@@ -84,6 +84,12 @@ class SystemMessage(Output, tag="system"):
     data: dict[str, Any]
 
 
+class ConversationReset(Output, tag="conversation_reset"):
+    """``/clear`` replaced the conversation. ``session_id`` is the old one's; all that follows has the new one."""
+
+    new_conversation_id: str
+
+
 class ToolProgress(Output, tag="tool_progress"):
     """A tool is still at work."""
 

@@ -94,6 +94,49 @@ class TranscriptStore(Protocol):
         """
 
 
+class EntryKey(Struct, frozen=True):
+    """Where entries belong (sessions contract, section 8). ``subpath``: ``subagents/agent-<id>``; empty for the conversation."""
+
+    project_key: str
+    session_id: str
+    subpath: str = ""
+
+
+@runtime_checkable
+class EntryStore(Protocol):
+    """Keeps entries somewhere else than in files: a database, a service (sessions contract, section 8).
+
+    Also registered by ``register_stores``. It knows nothing of chains, forks and titles: the store ``files`` makes
+    conversations of the entries. Entries are JSON objects as they would stand in the file, one per line. All calls may block.
+    """
+
+    name: str
+
+    def append(self, key: EntryKey, entries: list[dict[str, Any]]) -> None:
+        """Keep the entries, in order, all or none; they are durable when this returns. An empty list does nothing.
+
+        :raises OSError: it cannot be done now. It is tried again later, with what came since.
+        """
+
+    def load(self, key: EntryKey) -> list[dict[str, Any]] | None:
+        """All entries in order; ``None`` where nothing was ever written.
+
+        :raises OSError: it cannot be done now.
+        """
+
+    def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
+        """``{"session_id", "mtime"}`` of every conversation; ``mtime`` in milliseconds since the epoch."""
+
+    def list_session_summaries(self, project_key: str) -> list[dict[str, Any]]:
+        """``{"session_id", "mtime", "data"}``; ``data`` holds the facts of the conversation by their field name."""
+
+    def delete(self, key: EntryKey) -> None:
+        """Remove the entries; for a conversation those of its subagents, too."""
+
+    def list_subkeys(self, key: EntryKey) -> list[str]:
+        """The subpaths under a conversation."""
+
+
 class MemoryTranscript:
     """A conversation that is not kept: no store is loaded, or persistence is off."""
 

@@ -51,6 +51,8 @@ FLAGS = (
     Flag("--session-id", "value", "session_id", "the id of the new session (a UUID)"),
     Flag("--resume-session-at", "value", "resume_at", "resume up to that entry only"),
     Flag("--resume-drops-turn", "value", "extra.resume_drops_turn", "with --resume-session-at: what is cut must be that turn"),
+    Flag("--rewind-files", "value", "extra.rewind_files", "with --resume: put files back to what they were at that prompt, exit",
+         "sessions"),
     Flag("--no-session-persistence", "switch", "extra.no_persistence", "write no transcript"),
     Flag("-n --name", "value", "name", "a name for the session"),
     Flag("--settings", "value", "settings", "one more settings file, or JSON text"),

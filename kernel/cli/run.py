@@ -21,6 +21,8 @@ def main(args: list[str]) -> int:
     harness = Harness(options)
     _require_plugins(harness, args)
     _debug_log(harness)
+    if "rewind_files" in options.extra:
+        return _rewind(harness, options.extra["rewind_files"])
     name = options.front_end or (options.output_format if options.print_mode else "terminal")
     front_end = harness.one("front_ends", name)
     if front_end is None:
@@ -35,6 +37,24 @@ def main(args: list[str]) -> int:
     import anyio
 
     return int(anyio.run(front_end.run, harness))
+
+
+def _rewind(harness: Harness, message_id: str) -> int:
+    """``--rewind-files``: no prompt, no hooks; the session is opened for its checkpoints only."""
+    if not harness.options.resume:
+        raise UsageError("--rewind-files needs --resume ID")
+    session = harness.open()
+    try:
+        done = session.rewind_files(message_id)
+    finally:
+        session.transcript.close()
+    for text in harness.announced:
+        print(f"Warning: {text}", file=sys.stderr)
+    changed = done.get("filesChanged", [])
+    print("\n".join([f"Files are as they were at {message_id}: {len(changed)} changed.", *changed]))
+    for problem in done.get("failed", []):
+        print(f"Error: {problem}", file=sys.stderr)
+    return 1 if done.get("failed") else 0
 
 
 def parse(args: list[str]) -> Options:
