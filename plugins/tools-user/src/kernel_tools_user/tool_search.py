@@ -42,7 +42,8 @@ def find(tools: list[Tool], query: str, limit: int) -> Found:
     required = [w[1:].lower() for w in words if w.startswith("+") and len(w) > 1]
     wanted = [*required, *(w.lower() for w in words if not w.startswith("+"))]
     named = _by_name(tools, [w.strip("`'\",;:().").removeprefix("+") for w in words])
-    ranked = [(_Text.of(t).score(wanted, required), t) for t in tools if t not in named]
+    sought = [_Word(w, w in required) for w in wanted]
+    ranked = [(_Text.of(t).score(sought), t) for t in tools if t not in named]
     best = sorted((r for r in ranked if r[0]), key=lambda r: -r[0])  # stable: ties keep their order
     return Found([*named, *(t for _, t in best)][:limit], [])
 
@@ -79,31 +80,32 @@ class _Text:
             text = _texts[tool] = cls(tool)
         return text
 
-    def score(self, wanted: list[str], required: list[str]) -> int:
+    def score(self, words: list[_Word]) -> int:
         """What the words are worth together; 0 where a required one is missing."""
         total = 0
-        for word in wanted:
-            worth = self.worth(word)
-            if not worth and word in required:
+        for word in words:
+            worth = 0
+            if word.text in self.name:
+                worth = _NAME if word.alone in self._parts else _NAME_PART
+            if worth < _NAME and word.raw in self._words:
+                worth += 2 * _DESCRIPTION if word.alone in self._words else _DESCRIPTION
+            if not word.plain and word.text in self._description.lower():
+                worth = max(worth, _DESCRIPTION)
+            if not worth and word.required:
                 return 0
             total += worth
         return total
 
-    def worth(self, word: str) -> int:
-        if not word.isascii() or not word.isalnum():
-            return self._worth_as_it_stands(word)
-        score = 0
-        if word in self.name:
-            if b" %b " % word.encode() in self._parts:
-                return _NAME
-            score = _NAME_PART
-        plain = word.encode()
-        if plain in self._words:
-            score += 2 * _DESCRIPTION if b" %b " % plain in self._words else _DESCRIPTION
-        return score
 
-    def _worth_as_it_stands(self, word: str) -> int:
-        return _NAME_PART * (word in self.name) + _DESCRIPTION * (word in self._description.lower())
+class _Word:
+    """A word of a query, in the forms in which it is looked for."""
+
+    def __init__(self, text: str, required: bool) -> None:
+        self.text = text
+        self.required = required
+        self.plain = text.isascii() and text.isalnum()
+        self.raw = text.encode() if self.plain else b"\0"  # what is no plain word is in no plain text
+        self.alone = b" %b " % self.raw
 
 
 _texts: WeakKeyDictionary[Tool, _Text] = WeakKeyDictionary()
