@@ -12,6 +12,8 @@ class AgentShells(Extension):
 
     async def close(self, session: Session) -> None:
         if session.parent is not None:
-            from kernel_tools_shell.shell import end_session
+            from kernel_tools_shell.shell import STATE, Shell
 
-            await end_session(session)
+            shell = session.plugin_state.pop(STATE, None)
+            if isinstance(shell, Shell):
+                await shell.close(0)
