@@ -164,6 +164,7 @@ async def test_a_plugins_file_always_loads_and_some_of_its_fields_do_not_count(w
     ("effort", "high", "effort", "high"), ("effort", 10, "effort", "low"), ("isolation", "worktree", "isolated", True),
     ("isolation", "cloud", "isolated", False),
     ("memory", "user", "memory", "user"), ("memory", "mind", "memory", None), ("hooks", [], "hooks", None),
+    ("mcpServers", {"a": {"command": "x"}}, "servers", [{"a": {"command": "x"}}]), ("mcpServers", ["a"], "servers", ["a"]),
     ("skills", "a, b", "skills", ["a", "b"]), ("initialPrompt", "Hi", "initial_prompt", "Hi")])
 def test_fields(field: str, value: Any, attribute: str, expected: Any) -> None:
     made = from_fields("a", {"description": "d", field: value}, "p", "project")

@@ -144,13 +144,21 @@ def from_fields(name: str, fields: dict[str, Any], prompt: str, source: Source, 
         tools=read.tools("tools"), disallowed=read.tools("disallowedTools") or [],
         model=None if model in ("", "inherit") else model, mode=None if owned else read.choice("permissionMode", MODES),
         max_turns=read.number("maxTurns"), skills=tool_list(fields.get("skills")) or [],
-        servers=[] if owned else read.kind("mcpServers", list, "a list") or [],
+        servers=[] if owned else _servers(read),
         hooks=None if owned else read.kind("hooks", dict, "a map of event names"), memory=read.choice("memory", MEMORIES),
         background=read.flag("background"), effort=_effort(read),
         isolated=read.choice("isolation", frozenset({"worktree"})) is not None,
         initial_prompt=read.text("initialPrompt"), reminder=read.text("criticalSystemReminder_EXPERIMENTAL"))
     made.problems = read.problems
     return made
+
+
+def _servers(read: Reader) -> list[Any]:
+    """A list of names and ``{name: entry}``; a map of entries means the same."""
+    value = read.fields.get("mcpServers")
+    if isinstance(value, dict):
+        return [{name: entry} for name, entry in value.items()]
+    return list(read.kind("mcpServers", list, "a list") or [])
 
 
 def _effort(read: Reader) -> str | None:
