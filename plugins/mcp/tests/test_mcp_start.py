@@ -138,6 +138,26 @@ def test_a_config_that_cannot_be_used_asks_the_model_nothing(tmp_path: Path, con
     assert not done.requests and "--mcp-config" in str(done.result.result)
 
 
+def test_a_person_decides_about_the_projects_servers(bench: Bench, tmp_path: Path) -> None:
+    """Asked once: the answers are kept where the next session finds them."""
+    entry = {"command": sys.executable, "args": ["-S", "-E", PROGRAM]}
+    (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"yes": entry, "no": entry}}))
+
+    async def all_of_it() -> None:
+        session = Kit(tmp_path, installed=["mcp"], print_mode=False).open()
+        await session.start()
+        bridge = session.plugin_state[STATE]
+        assert bridge.undecided() == ["no", "yes"] and not bridge.links
+        await bridge.decide("yes", True)
+        await bridge.decide("no", False)
+        assert bridge.links["yes"].status == "connected" and not bridge.undecided() and "no" in bridge.off
+        await session.close()
+
+    anyio.run(all_of_it)
+    kept = json.loads((tmp_path / ".claude" / "settings.local.json").read_text())
+    assert kept == {"enabledMcpjsonServers": ["yes"], "disabledMcpjsonServers": ["no"]}
+
+
 def test_a_program_changes_the_servers_of_its_run(bench: Bench) -> None:
     async def all_of_it() -> None:
         made = bench.kit(text("one"), text("two"))

@@ -142,6 +142,35 @@ class Bridge:
         else:
             await self.links[name].stop()
 
+    def undecided(self) -> list[str]:
+        """Servers of the project's own file that a person has neither approved nor rejected."""
+        from kernel_mcp.sources import PENDING_APPROVAL
+
+        return sorted(name for name, (_, reason) in self.off.items() if reason == PENDING_APPROVAL)
+
+    async def decide(self, name: str, approved: bool) -> None:
+        """A person's answer about such a server: kept in the project's local settings, and acted upon.
+
+        :raises KeyError: nothing was asked about it.
+        """
+        from pathlib import Path
+
+        from kernel_mcp.sources import REJECTED
+        from kernel_mcp.store import change
+
+        server, _ = self.off[name]
+        key = "enabledMcpjsonServers" if approved else "disabledMcpjsonServers"
+
+        def keep(data: dict[str, Any]) -> None:
+            before = data.get(key)
+            data[key] = [*(n for n in before or () if n != name), name] if isinstance(before, list | None) else [name]
+
+        change(Path(self.host.cwd) / ".claude" / "settings.local.json", keep)
+        if approved:
+            await self.toggle(name, True)
+        else:
+            self.off[name] = (server, REJECTED)
+
     async def set_servers(self, entries: dict[str, Any]) -> dict[str, Any]:
         """Replace the servers that came with the run by others, as a configuration names them.
 
