@@ -66,9 +66,8 @@ def _folder(path: Path, shown: str) -> list[Job]:
     if below:
         return below
     if (path / "marketplace.json").is_file():
-        return [Job("marketplace", Marketplace(path, shown, JsonFile(
-            path / "marketplace.json", _join(shown, "marketplace.json"))),
-                    shown)]
+        file = JsonFile(path / "marketplace.json", _join(shown, "marketplace.json"))
+        return [Job("marketplace", Marketplace(path, shown, file), shown)]
     if any((path / name).exists() for name in ("skills", "commands", "agents", "hooks/hooks.json", ".mcp.json", ".lsp.json",
                                                "SKILL.md")):
         return [Job("plugin", Plugin(path, shown), shown)]
