@@ -66,6 +66,22 @@ async def test_the_model_hears_of_the_end_in_its_next_user_message(tmp_path: Pat
     assert last[0]["type"] == "tool_result" and "<task-notification>" in last[1]["text"]
 
 
+@pytest.mark.parametrize(("options", "wakes"), [
+    ({}, False), ({"input_format": "stream-json"}, True), ({"print_mode": False}, True)])
+async def test_where_more_prompts_can_come_the_end_is_a_letter_that_starts_a_run(options: dict[str, Any], wakes: bool,
+                                                                                 tmp_path: Path) -> None:
+    kit = Kit(tmp_path, [call("Bash", command=f"{WAITS} true", run_in_background=True), text("done"), text("seen")],
+              hooks={"tools-shell": plugin}, **options)
+    run = await kit.run("go")
+    (tmp_path / "go").touch()
+    await until(lambda: bool(len(run.session.inbox) or run.session.pending))
+    assert bool(len(run.session.inbox)) is wakes
+    if wakes:
+        result = await run.session.submit(None, origin=run.session.inbox.origin)
+        assert result.result == "seen" and "<task-notification>" in str(kit.model.requests[-1]["messages"][-1])
+    await run.session.close()
+
+
 async def test_output_of_a_running_task_without_waiting(box: Any) -> None:
     id = await start(box, f"echo so far; {WAITS} exit 4", description="d")
     await until(lambda: box.session.plugin_state["tasks"][id].output(100))

@@ -165,7 +165,7 @@ def _tell_live_tasks(session: Session) -> None:
             session.background_tasks.pop(task.id, None)
     session.say("background_tasks_changed", tasks=[
         {"task_id": task.id, "task_type": task.task_type, "description": task.description}
-        for task in table(session).values() if task.status == "running"])
+        for task in table(session).values() if task.status == "running" and getattr(task, "in_background", True)])
 
 
 def _poster() -> Callable[[Callable[[], None]], None]:
