@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,7 @@ class Conversation:
 
 
 @given(todo=st.lists(steps, max_size=25))
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=int(os.environ.get("KERNEL_EXAMPLES", "300")), deadline=None)
 def test_any_sequence_of_appends_forks_cuts_and_tears_restores_what_was_said(home_class: Any,
                                                                                  todo: list[tuple[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:

@@ -225,3 +225,20 @@ def test_unusual_json_is_read(raw: bytes) -> None:
 def test_nothing_is_salvaged_from_inside_an_entry() -> None:
     assert salvage(b'{"type":"user","message":{"content":[{"type":"tag","sessionId":"x"}]}') is None
     assert salvage(b'{"' * 100_000) is None
+
+
+@pytest.mark.parametrize("message", [5, None, "text", [], {}, {"content": 5}, {"content": None}])
+@pytest.mark.parametrize("parent", [None, "last", "nobody", 7])
+def test_a_line_that_is_json_and_no_message_is_named_and_hides_nothing(home: Any, said: Any, message: Any, parent: Any) -> None:
+    last = home.answer("1")
+    session = home.begin(home.prompt("one"), last)
+    entry = {"type": "user", "uuid": "22222222-2222-4222-8222-222222222222", "message": message,
+             "parentUuid": last.uuid if parent == "last" else parent}
+    with Path(session.path).open("a") as file:
+        file.write(json.dumps(entry) + "\n")
+    again = home.open(resume=session.session_id)
+    number = len(Path(session.path).read_bytes().splitlines())
+    assert said(again) == ["one", "1"] and f"line {number}: the user entry holds no message" in again.problems[0]
+    again.append([home.prompt("two")], cwd=str(home.cwd))
+    again.close()
+    assert said(home.open(resume=session.session_id)) == ["one", "1", "two"]

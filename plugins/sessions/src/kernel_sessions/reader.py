@@ -52,7 +52,7 @@ class Fact(Struct):
 
 
 class Damage(Struct):
-    """A line that is no JSON object: its number and why. ``salvaged``: a whole entry behind a torn one was kept."""
+    """A line that cannot be used: its number and why. ``salvaged``: what the chain needs of it was kept."""
 
     number: int
     reason: str
@@ -67,6 +67,7 @@ class Journal(Struct, kw_only=True):
     lines: list[Line] = field(default_factory=list)
     facts: dict[str, Fact] = field(default_factory=dict)
     replacements: list[Any] = field(default_factory=list)
+    snapshots: list[dict[str, Any]] = field(default_factory=list)
     queued: list[int] = field(default_factory=list)
     damages: list[Damage] = field(default_factory=list)
     torn: bool = False
@@ -180,7 +181,9 @@ def _sort(journal: Journal, number: int, begin: int, entry: dict[str, Any]) -> N
     kind = entry.get("type")
     if kind in CHAIN_TYPES:
         if isinstance(entry.get("uuid"), str):
-            journal.lines.append(Line(number, entry))
+            _link(journal, number, entry)
+    elif kind == "file-history-snapshot":
+        journal.snapshots.append(entry)
     elif kind == "content-replacement":
         if isinstance(entry.get("replacements"), list):
             journal.replacements += entry["replacements"]
@@ -188,6 +191,19 @@ def _sort(journal: Journal, number: int, begin: int, entry: dict[str, Any]) -> N
         journal.queued.append(number)
     else:
         _fact(journal.facts, begin, entry)
+
+
+def _link(journal: Journal, number: int, entry: dict[str, Any]) -> None:
+    """An entry of a chain. A message that is none is named, and what is left of its entry links those around it."""
+    message = entry.get("message")
+    if entry["type"] in ("user", "assistant") and not (
+            isinstance(message, dict) and isinstance(message.get("content"), str | list)):
+        linked = isinstance(entry.get("parentUuid"), str)
+        journal.damages.append(Damage(number, f"the {entry['type']} entry holds no message", salvaged=linked))
+        if not linked:
+            return
+        entry = {**entry, "type": "progress"}
+    journal.lines.append(Line(number, entry))
 
 
 def _fact(facts: dict[str, Fact], begin: int, entry: dict[str, Any]) -> None:
