@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from kernel_memory.globs import MAX_EXPANDED, Patterns
 from kernel_memory.loader import _globs
 
 from kernel import text_of
-from kernel.testing import call, text
+from kernel.testing import call, text, until
 
 from .memory_place import END, kit, listener, read, seen, told, write
 
@@ -189,6 +191,65 @@ def test_after_a_compaction_the_start_is_read_again_and_the_rest_when_it_is_met(
         "session_start", "nested_traversal", "path_glob_match", "compact", "nested_traversal", "path_glob_match"]
     run_requests = made.model.requests
     assert str(run_requests[-1]).count("Nested word.") == 2
+
+
+def test_another_conversation_begins_with_what_is_on_disk_then(project: Path) -> None:
+    subprocess.run(["git", "init", "-qb", "one"], cwd=project, check=True)
+    made = kit(project, read(project / "sub/a.py"), END, read(project / "sub/a.py"), END)
+
+    async def go() -> None:
+        session = made.open()
+        await session.submit("go")
+        (project / "CLAUDE.md").write_text("Another word.\n")
+        subprocess.run(["git", "symbolic-ref", "HEAD", "refs/heads/two"], cwd=project, check=True)
+        await session.clear()
+        await session.submit("again")
+        await session.close()
+
+    anyio.run(go)
+    first, last = made.model.requests[0], made.model.requests[-1]
+    assert "Project word." in str(first) and "Project word." not in str(last) and "Another word." in str(last)
+    assert str(last).count("Nested word.") == 1 and str(last).count("Rule word.") == 1
+    assert "Current branch: one" in str(first["system"]) and "Current branch: two" in str(last["system"])
+
+
+def test_a_fork_knows_what_its_parent_was_told(project: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("CLAUDE_CODE_FORK_SUBAGENT", "1")
+    path = project / "sub/a.py"
+    turns = [read(path), agent("fork"), read(path), text("report"), END]
+    run = kit(project, *turns, installed=AGENTS).play("go")
+    forked = [n for n, request in enumerate(run.requests) if "You are the fork" in str(request)]
+    assert forked and seen(run, forked[-1]).count("Nested word.") == 1 and seen(run, forked[-1]).count("Rule word.") == 1
+    assert run.requests[forked[0]]["system"] == run.requests[0]["system"]
+
+
+def test_a_command_hook_hears_of_it(project: Path) -> None:
+    """Through the plugin that runs hooks, as JSON; nothing waits for it."""
+    command = f"cat >> {project}/heard; sleep 0.2"
+    group = {"matcher": "session_start", "hooks": [{"type": "command", "command": command}]}
+    kit(project, read(project / "sub/a.py"), END, installed=("memory", "tools-files", "command-hooks"),
+        settings={"hooks": {"InstructionsLoaded": [group]}}).play("go")
+    path = project / "heard"
+
+    async def wait() -> None:
+        await until(lambda: path.exists() and path.read_text().endswith("}\n"))
+
+    anyio.run(wait)
+    heard = json.loads(path.read_text())
+    assert (heard["file_path"], heard["memory_type"]) == (str(project / "CLAUDE.md"), "Project")
+
+
+@pytest.mark.parametrize(("content", "comes"), [
+    ("---\npaths: 'a.py'\npaths: 'none'\n---\nRule word.\n", False), ("---\npaths: 'a.py'\nRule word.\n", False),
+    ("---\n\tpaths: 'a.py'\n---\nRule word.\n", False),
+    ("---\npaths: !!python/object/apply:os.system ['touch ran']\n---\nRule word.\n", False),
+    ("\ufeff---\r\npaths: 'a.py'\r\n---\r\nRule word.\r\n", True), ("---\npaths: **/*.py\n---\nRule word.\n", True),
+    ("---\npaths:\n- '[broken'\n- '*.py'\n---\nRule word.\n", True), ("---\npaths: a.py\nother: {}\n---\nRule word.\n", True)])
+def test_rules_as_people_and_strangers_write_them(tmp_path: Path, content: str, comes: bool) -> None:
+    """A rule that cannot be read is not told for everything; nothing in it runs."""
+    write(tmp_path, ".claude/rules/r.md", content)
+    run = kit(tmp_path, read(write(tmp_path, "a.py")), END).play("go")
+    assert "Rule word." not in seen(run, 0) and ("Rule word." in seen(run)) is comes and not (tmp_path / "ran").exists()
 
 
 def test_a_resumed_conversation_is_not_told_again(project: Path, monkeypatch: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from kernel_output_styles import styles
 from kernel_output_styles.builtin import CODING, EXPLANATORY, LEARNING
@@ -167,3 +168,20 @@ def test_the_default_style_reads_no_file(tmp_path: Path, monkeypatch: Any) -> No
         write(tmp_path, f"{PROJECT}/s{n}.md")
     monkeypatch.setattr(styles, "read_frontmatter", lambda *a, **k: pytest.fail("a style was read without need"))
     assert CODE in fixed(kit(tmp_path).play("go"))
+
+
+def test_another_conversation_takes_up_a_change(tmp_path: Path) -> None:
+    path = write(tmp_path, f"{PROJECT}/mine.md")
+    made = kit(tmp_path, style="mine")
+
+    async def go() -> None:
+        session = made.open()
+        await session.submit("one")
+        path.write_text("Another word.\n")
+        await session.clear()
+        await session.submit("two")
+        await session.close()
+
+    anyio.run(go)
+    assert "Another word." in str(made.model.requests[-1]["system"]) and "Style word." not in str(made.model.requests[-1])
+    assert "output style Mine" not in str(made.model.requests[-1])

@@ -37,7 +37,15 @@ class GitSnapshot:
 
     async def text(self, session: Session) -> str:
         """The conversation's; agents get the same."""
-        return state.of(session.root).git
+        memory = state.of(session.root)
+        if session.parent is None and self.name in memory.asked and switches.git(session):
+            import anyio
+
+            from kernel_memory import git_state
+
+            memory.git = await anyio.to_thread.run_sync(git_state.of_session, session, abandon_on_cancel=True)
+        memory.asked.add(self.name)
+        return memory.git
 
 
 class MemoryManual:
@@ -55,6 +63,9 @@ class Instructions:
 
     async def text(self, session: Session) -> str:
         memory = state.of(session)
+        if self.name in memory.asked:
+            memory.again_from_disk()
+        memory.asked.add(self.name)
         text = memory.opening()
         memory.tell_problems()
         if not len(session.history):

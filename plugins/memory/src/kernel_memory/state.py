@@ -28,6 +28,8 @@ class Memory:
         self.auto = auto.of_session(session)
         self.git = ""
         """How the repository stood at the start."""
+        self.asked: set[str] = set()
+        """Parts of the prompt that were told; one that is asked again begins another conversation (``/clear``)."""
         self.fork, self.off = _spec(session)
         self._met: dict[str, bool] = {}
         self._said: set[str] = set()
@@ -43,6 +45,11 @@ class Memory:
         else:
             self.first = self.loader.start()
         self._remember()
+
+    def again_from_disk(self) -> None:
+        """Another conversation begins in this session: what is on disk now counts, and nothing has been told."""
+        self._met = {}
+        self.first = self.loader.start()
 
     def _take_over(self, above: Memory) -> None:
         parent: Memory | None = self.session.parent.plugin_state.get(KEY) if self.session.parent else None

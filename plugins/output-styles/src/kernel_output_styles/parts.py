@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kernel import Extension
 from kernel_output_styles import styles
+from kernel_output_styles.builtin import CODING
 
 if TYPE_CHECKING:
     from kernel import Session
@@ -18,7 +19,7 @@ class CodingRules:
     layer: Literal["rules"] = "rules"
 
     async def text(self, session: Session) -> str:
-        return styles.coding(session) if session.parent is None else ""
+        return CODING if session.parent is None and styles.at_start(session, self.name).coding else ""
 
 
 class StyleText:
@@ -26,7 +27,7 @@ class StyleText:
     layer: Literal["style"] = "style"
 
     async def text(self, session: Session) -> str:
-        return styles.of(session).style.text if session.parent is None else ""
+        return styles.at_start(session, self.name).text if session.parent is None else ""
 
 
 class StyleReminder(Extension):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from kernel import Component, find_components, read_frontmatter
-from kernel_output_styles.builtin import CODING, EXPLANATORY, LEARNING
+from kernel_output_styles.builtin import EXPLANATORY, LEARNING
 
 if TYPE_CHECKING:
     from kernel import Session
@@ -32,9 +32,13 @@ BUILT_IN = {"default": Style(name="Default"), "explanatory": Style(name="Explana
 
 
 class Active(Struct):
-    """The style of one session, read once at its start. ``due``: a prompt came, and its request will hold a reminder."""
+    """The style of one conversation, read once at its start. ``due``: a prompt came, and its request will hold a reminder.
+
+    ``asked``: parts of the prompt that were told of it.
+    """
 
     style: Style
+    asked: set[str] = field(default_factory=set)
     prompts: int = 0
     due: bool = False
     problems: list[str] = field(default_factory=list)
@@ -46,6 +50,15 @@ def of(session: Session) -> Active:
     if found is None:
         found = session.root.plugin_state[KEY] = choose(session.root)
     return found
+
+
+def at_start(session: Session, part: str) -> Style:
+    """The style for a part of the prompt. A part that asks again stands at the start of another conversation (``/clear``)."""
+    active = of(session)
+    if part in active.asked:
+        active = session.root.plugin_state[KEY] = choose(session.root)
+    active.asked.add(part)
+    return active.style
 
 
 def choose(session: Session) -> Active:
@@ -122,8 +135,3 @@ def _read(component: Component, active: Active) -> Style | None:
     name = _names(component, active)[-1]
     text = head.body.strip().replace("</system-reminder", "<\\/system-reminder")
     return Style(name=name, text=f"# Output style: {name}\n{text}", coding=keep is True or head.lost, source=component.path)
-
-
-def coding(session: Session) -> str:
-    """The built-in rules for code, unless the style takes their place."""
-    return CODING if of(session).style.coding else ""
