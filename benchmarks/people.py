@@ -1,8 +1,9 @@
 """``python -m benchmarks.people``: what a start costs more with much that people wrote: skills, agents, rules, instructions, git.
 
 The real command from its start to the first byte of its first request. The cases take turns within one run, so that a busy
-machine slows all of them; the difference of the fastest runs is what counts. Shown beside it are the median of the differences
-and the processor time of the least busy run, which says more on a machine that does other things as well. The listing of skills is compared with its budget.
+machine slows all of them; the difference of the fastest runs is what counts. Shown beside it are the median of the
+differences and the processor time of the least busy run, which says more on a machine that does other things as well. The
+listing of skills is compared with its budget.
 """
 
 from __future__ import annotations
