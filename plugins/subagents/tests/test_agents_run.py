@@ -276,6 +276,24 @@ async def test_the_init_message_lists_agents_and_the_old_name_of_the_tool(scout:
     assert "- scout: Finds things." in scout.told()
 
 
+async def test_forwarded_text_carries_the_id_of_its_own_call_at_every_depth(scout: World) -> None:
+    await scout.run([agent("Outer."), text("done")], {
+        "Outer.": [agent("Inner.", "inner"), text("outer says")], "Inner.": [text("inner says")]},
+        extra={"forward_subagent_text": True})
+    said = {m.message["content"][0]["text"]: m.parent_tool_use_id for m in scout.messages()
+            if m.message["content"][0].get("type") == "text" and m.message["role"] == "assistant"}
+    assert said == {"inner says": "inner", "outer says": "toolu_1", "done": None}
+
+
+async def test_an_agent_that_no_call_started_is_not_taken_for_the_conversation(scout: World) -> None:
+    scout.open([text("hi")], {"Look.": [call("Glob", pattern="*.none"), text("x")]})
+    await scout.go("Start.")
+    assert scout.session.agents is not None
+    await scout.session.agents.run(scout.session, prompt="Look.", agent_type="scout", background=False)
+    inside = [m for m in scout.messages() if "tool" in str(m.message["content"][0].get("type"))]
+    assert {m.parent_tool_use_id for m in inside} == {scout.said("task_started")[0]["task_id"]}
+
+
 # -- limits ------------------------------------------------------------------------------------------------------------
 async def test_depth_three_the_last_has_no_agent_tool(scout: World) -> None:
     await scout.run([agent("level one"), text("done")], {

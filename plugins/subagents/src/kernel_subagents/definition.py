@@ -56,6 +56,7 @@ class Definition(Struct, kw_only=True):
 
 
 _AGENT_LIST = re.compile(r"(?:Agent|Task)\((.*)\)", re.DOTALL)
+_ODD = re.compile(r"[^\w .+@:-]")
 _ENTRY = re.compile(r"(?:[^,()]|\([^()]*\))+")
 
 
@@ -178,6 +179,7 @@ def from_file(parsed: Frontmatter, place: str, source: Source, *, path: str, plu
     if plugin is not None:
         base = name if isinstance(name, str) and _good(name) else place.rpartition(":")[2]
         folder = place.rpartition(":")[0]
+        base, folder = _ODD.sub("-", base), _ODD.sub("-", folder)
         full = ":".join(part for part in (plugin.name, folder, base) if part)
         return from_fields(full, fields, parsed.body, source, path=path, plugin=plugin)
     if parsed.lost or not parsed.readable:

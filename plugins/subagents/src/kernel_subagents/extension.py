@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kernel import Extension, reminder
 from kernel_subagents.agents import STATE, Agents
+from kernel_subagents.report import defused
 
 if TYPE_CHECKING:
     from kernel import Block, Session
@@ -95,7 +96,7 @@ def listing(session: Session) -> str:
 
 
 def line(name: str, description: str, longest: int) -> str:
-    text = " ".join(description.split())
+    text = defused(" ".join(description.split()))
     if len(text) > longest:
         text = f"{text[:longest - 1]}…" if longest else ""
     return f"- {name}: {text}" if text else f"- {name}"

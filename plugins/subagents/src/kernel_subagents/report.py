@@ -33,6 +33,11 @@ def scanned(text: str) -> str:
     return f"[harness: subagent output matched instruction-shaped pattern(s): {', '.join(found)}]\n{text}"
 
 
+def defused(text: str) -> str:
+    """A text of somebody's for a place inside the host's markup, without what would end or imitate it."""
+    return _ELEMENT.sub(r"<\\", text)
+
+
 def limit() -> int:
     """Characters of a report: ``TASK_MAX_OUTPUT_LENGTH``, 32,000 by default, at most 160,000."""
     given = os.environ.get("TASK_MAX_OUTPUT_LENGTH", "")
