@@ -69,7 +69,7 @@ def _validate_app(name: str) -> Any:
 
     @app.command(name, help="Check paths (default: the current directory) without running any of their code.")
     def validate(
-        paths: list[Path] | None = typer.Argument(None, metavar="[PATH]...", help="plugin, marketplace, tree or file"),  # noqa: B008
+        paths: list[Path] | None = typer.Argument(None, metavar="[PATH]", help="plugin, marketplace, tree or file"),  # noqa: B008
         output: str = option("text", "--format", "--output-format", help=" ".join(FORMATS)),
         as_json: bool = option(False, "--json", help="the same as --format json"),
         output_file: Path | None = option(None, "--output-file", help="write the report to a file"),  # noqa: B008

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from kernel_linter.rule import Diagnostic
 from kernel_linter.servers import McpServer
 from kernel_linter.shell import INTERPRETERS
+from kernel_linter.source import Pointer
 from kernel_linter.words import shown
 
 CODE = "MCP007"
@@ -27,48 +28,28 @@ FIX = "unsafe"
 ON = "server"
 SINCE = "0.1.0"
 
+SCRIPT = re.compile(r"[\w.-]+(?:/[\w.-]+)*\.(?:js|mjs|cjs|ts|py|sh|rb|php)")
+ELSEWHERE = re.compile(r"[/~$@]|[A-Za-z]:|npx|\w+://")
+
 
 def check(server: McpServer) -> Iterator[Diagnostic]:
-    if not server.plugin or not server.command:
+    command = server.command.strip()
+    if not server.plugin or not command:
         return
-    command, args = server.command.strip(), server.args
-    if re.match(r"\.{1,2}[/\\]", command) or (
-        re.search(r"[/\\]", command) and not re.match(r"[/~$@]|[A-Za-z]:|npx|\w+://", command) and " " not in command
-    ):
-        yield server.at(
-            f"{shown(server.name)}: command {shown(command)} is looked for in the user's project; start it with "
-            f"${{CLAUDE_PLUGIN_ROOT}}/",
-            "command",
-            fix=server.file.set_value(
-                f"${{CLAUDE_PLUGIN_ROOT}}/{command.removeprefix('./')}",
-                *server.path,
-                "command",
-                message="start at the plugin root",
-                kind="unsafe",
-            )
-            if not command.startswith("..")
-            else None,
-        )
+    sliced = re.search(r"[/\\]", command) and " " not in command
+    if re.match(r"\.{1,2}[/\\]", command) or (sliced and not ELSEWHERE.match(command)):
+        yield speak(server, command, "command")
     elif command.rpartition("/")[2] in INTERPRETERS and command not in ("npx", "bunx", "uvx", "uv"):
-        for index, arg in enumerate(args):
-            if re.match(r"\.{1,2}[/\\]\w", arg) or (
-                not arg.startswith(("-", "/", "~", "$", "@"))
-                and re.fullmatch(r"[\w.-]+(?:/[\w.-]+)*\.(?:js|mjs|cjs|ts|py|sh|rb|php)", arg)
-            ):
-                yield server.at(
-                    f"{shown(server.name)}: {shown(arg)} is looked for in the user's project; start it with "
-                    f"${{CLAUDE_PLUGIN_ROOT}}/",
-                    "args",
-                    index,
-                    fix=server.file.set_value(
-                        f"${{CLAUDE_PLUGIN_ROOT}}/{arg.removeprefix('./')}",
-                        *server.path,
-                        "args",
-                        index,
-                        message="start at the plugin root",
-                        kind="unsafe",
-                    )
-                    if not arg.startswith("..")
-                    else None,
-                )
+        for index, arg in enumerate(server.args):
+            if re.match(r"\.{1,2}[/\\]\w", arg) or (arg[:1] not in "-/~$@" and SCRIPT.fullmatch(arg)):
+                yield speak(server, arg, "args", index)
                 break
+
+
+def speak(server: McpServer, path: str, *pointer: Pointer) -> Diagnostic:
+    """What is wrong with a path, with the repair that starts it at the plugin root."""
+    root = "${CLAUDE_PLUGIN_ROOT}/"
+    new = root + path.removeprefix("./")
+    fix = server.file.set_value(new, *server.path, *pointer, message="start at the plugin root", kind="unsafe")
+    said = f"{shown(server.name)}: {shown(path)} is looked for in the user's project; start it with {root}"
+    return server.at(said, *pointer, fix=None if path.startswith("..") else fix)
