@@ -9,8 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from kernel import Harness, Options, SystemMessage
+from kernel import Harness, ModelError, Options, SystemMessage
 from kernel.testing import call, text
+from kernel.testing.scripted import Turn
 
 from .agent_world import SCOUT, Gate, World, agent
 
@@ -101,6 +102,19 @@ async def test_the_model_of_the_call_holds_when_it_goes_on(scout: World) -> None
     await scout.run(turns, {"Look.": [text("1"), text("2")]})
     await scout.settle()
     assert [r["model"] for r in scout.model.by_route["Look."]] == ["haiku", "haiku"]
+
+
+async def test_an_agent_compacts_its_own_history_and_nobody_elses(scout: World) -> None:
+    said = "prompt is too long: 300000 tokens > 200000 maximum"
+    too_long = Turn(fail=ModelError(said, status=400, kind="invalid_request_error"))
+    reads = [[text("Looking."), call("Glob", pattern="*.none")] for _ in range(3)]
+    # Behind the summary nothing tells whose request it is, so the report stands in the other script.
+    await scout.run([agent("Look."), text("report"), text("done")],
+                    {"Look.": [*reads, too_long, text("<summary>Short.</summary>")]}, more=("compactor",))
+    assert "report" in scout.result("toolu_1") and "Short." in json.dumps(scout.model.requests[-2])
+    assert "Short." not in scout.told()
+    main = scout.session.history.wire()
+    assert [m["role"] for m in main] == ["user", "assistant", "user", "assistant"]
 
 
 # -- the next process ------------------------------------------------------------------------------------------------------
