@@ -16,12 +16,15 @@ _VENDOR = re.compile(r"github\.com[:/](?:anthropics|anthropic)/", re.IGNORECASE)
 _LIMITS = {"cwd": (10, 256), "cli": (10, 64), "hosts": (20, 128), "filesRead": (10, 256), "manifestDeps": (10, 256)}
 
 
-def of_vendor(market: Marketplace) -> bool:
-    """Whether the repository says that it is the vendor's own: its git remote, or the owner of the catalogue."""
+def claims_vendor(market: Marketplace) -> bool:
+    """Whether the owner calls itself the vendor, which anybody can write."""
     owner = market.data.get("owner")
     name = owner.get("name") if isinstance(owner, dict) else None
-    if isinstance(name, str) and re.fullmatch(r"anthropic(?:s|, pbc)?", name.strip().lower()):
-        return True
+    return isinstance(name, str) and bool(re.fullmatch(r"anthropic(?:s|, pbc)?", name.strip().lower()))
+
+
+def of_vendor(market: Marketplace) -> bool:
+    """Whether the git remote of the repository is one of the vendor's."""
     try:
         with open(market.root / ".git" / "config", "rb") as file:
             return bool(_VENDOR.search(file.read(20_000).decode("utf-8", "replace")))
