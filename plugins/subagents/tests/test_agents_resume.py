@@ -76,6 +76,21 @@ async def test_whom_a_message_does_not_reach(scout: World) -> None:
     assert "blank" in scout.result("s4")
 
 
+@pytest.mark.parametrize("by_user", [True, False])
+async def test_an_agent_that_the_user_stopped_does_not_go_on_by_a_message(by_user: bool, scout: World) -> None:
+    gate = Gate()
+    scout.open([agent("Look.", background=True), text("a"), text("b")], {"Look.": [call("Gate"), text("went on")]}, tools=[gate])
+    await scout.go("Start.")
+    await scout.until(lambda: bool(gate.waiting))
+    task = scout.session.plugin_state["tasks"][first_id(scout)]
+    await (task.stop() if by_user else task.stop_for_model())
+    await scout.settle()
+    scout.model.turns = [call("SendMessage", "s", to=first_id(scout), message="Go on."), text("c"), text("d")]
+    await scout.go("More.")
+    await scout.settle()
+    assert ("The user stopped" in scout.result("s")) is by_user and ("went on" in scout.told()) is not by_user
+
+
 async def test_the_list_of_agents_that_can_be_reached(scout: World) -> None:
     await scout.run([[agent("Look.", name="eyes"), agent("Search.", "t2", type="Explore")], call("ListAgents", "l"), text("x")],
                     {"Look.": [text("1")], "Search.": [text("2")]})

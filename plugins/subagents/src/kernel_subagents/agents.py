@@ -277,7 +277,7 @@ class Agents:
         async with anyio.create_task_group() as group:
             for agent in self.known.values():
                 if agent.status == "running":
-                    group.start_soon(agent.stop)
+                    group.start_soon(agent.stop_at_the_end)
         for agent in self.known.values():
             await agent.child.close()
 

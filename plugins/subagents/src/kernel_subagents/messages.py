@@ -103,6 +103,8 @@ async def deliver(agents: Agents, sender: Session, agent_id: str, text: str, cal
     agent = agents.known.get(agent_id)
     if agent is not None and agent.definition.once:
         raise ToolError("no_such_agent", f"An agent of the type {agent.definition.name} cannot be sent messages.")
+    if agent is not None and agent.stopped_by_user and agent.status != "running":
+        raise ToolError("stopped_by_user", f"The user stopped the agent {agent_id}. It goes on only if the user asks for that.")
     if agent is not None and agent.child is sender:
         raise ToolError("invalid_arguments", "An agent cannot send itself a message.")
     if agent is not None and agent.status == "running":

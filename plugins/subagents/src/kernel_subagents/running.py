@@ -62,6 +62,7 @@ class Agent:
         self.when_done: Callable[[Agent], None] = lambda agent: None
         self._root: Session = child.root
         self._touched = time.monotonic()
+        self.stopped_by_user = False
         self._stopping = ""
         self._file = ""
         self._task: asyncio.Task[None] | None = None
@@ -180,7 +181,17 @@ class Agent:
         await self._done.wait()
 
     async def stop(self) -> None:
+        """A person or a program stops it: no message of another agent lets it go on (6.3)."""
+        self.stopped_by_user = True
+        await self._end("the user stopped it")
+
+    async def stop_for_model(self) -> None:
+        """Another agent stops it."""
         await self._end("it was stopped")
+
+    async def stop_at_the_end(self) -> None:
+        """The conversation is over."""
+        await self._end("the session ended")
 
     # -- ending it -----------------------------------------------------------------------------------------------------------
     async def _end(self, why: str) -> None:
