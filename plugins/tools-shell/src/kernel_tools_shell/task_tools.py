@@ -166,7 +166,7 @@ class TaskStop(Tool):
         task = _find(context.session, input["task_id"])
         if task.status != "running":
             raise ToolError("task_ended", f"The task {task.id} ({task.description}) is not running any more: {task.status}.")
-        await task.stop()
+        await getattr(task, "stop_for_model", task.stop)()
         structured = {"message": f"Stopped the task {task.id} ({task.description})", "task_id": task.id,
                       "task_type": task.task_type}
         if "command" in task.details:

@@ -41,7 +41,7 @@ class BackgroundTask(Protocol):
         """Until it ended."""
 
     async def stop(self) -> None:
-        """End it, and tell clients."""
+        """End it, and tell clients. A task that tells apart who ends it has ``stop_for_model`` beside it, for TaskStop."""
 
 
 def table(session: Session) -> dict[str, BackgroundTask]:
