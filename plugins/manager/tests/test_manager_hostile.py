@@ -327,10 +327,12 @@ def test_a_source_that_leaves_its_marketplace_through_a_link(world: Any) -> None
 def test_nothing_is_built_without_a_word(world: Any) -> None:
     """A source distribution, a project folder whose facts need a build, and a direct URL in a dependency."""
     mark = world.root / "ran"
-    setup = f"open({str(mark)!r}, 'w').write('x')\nfrom setuptools import setup\nsetup(name='evil-plugin', version='1')\n"
+    code = f"open({str(mark)!r}, 'w').write('x')\n"  # a build backend of its own, which needs nothing else
+    backend = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
     world.root.joinpath("wheels").mkdir()
     with tarfile.open(world.root / "wheels" / "evil-plugin-1.tar.gz", "w:gz") as file:
-        for name, text in (("setup.py", setup), ("PKG-INFO", "Metadata-Version: 1.0\nName: evil-plugin\nVersion: 1\n")):
+        info_file = "Metadata-Version: 1.0\nName: evil-plugin\nVersion: 1\n"
+        for name, text in (("backend.py", code), ("pyproject.toml", backend), ("PKG-INFO", info_file)):
             info = tarfile.TarInfo(f"evil-plugin-1/{name}")
             info.size = len(text)
             file.addfile(info, io.BytesIO(text.encode()))
@@ -341,9 +343,9 @@ def test_nothing_is_built_without_a_word(world: Any) -> None:
     world.wheel("nice-plugin", plugin="nice", requires=[f"evil-plugin @ {url}"])
     world.refused(no_wheel, "install", "python:nice-plugin", *world.index, "--yes")
     project = world.project_plugin("dyn", requires=())
-    (project / "pyproject.toml").write_text((project / "pyproject.toml").read_text().replace("dependencies = []",
-                                                                                             'dynamic = ["dependencies"]'))
-    (project / "setup.py").write_text(setup)
+    file = project / "pyproject.toml"
+    file.write_text(file.read_text().replace("dependencies = []", 'dynamic = ["dependencies"]'))
+    (project / "setup.py").write_text(code)
     world.refused("needs-build", "install", project, "--yes")
     assert not mark.exists()
 

@@ -195,6 +195,23 @@ def test_old_versions_go_after_two_weeks(world: Any) -> None:
     world.refused("not-found", "rollback")
 
 
+def test_a_project_that_must_be_built_is_built_where_that_is_allowed(world: Any) -> None:
+    """With the project's own build backend, which here hands out a wheel that lies ready."""
+    world.wheel("unused")
+    wheel = world.wheel("dyn-plugin", "1.0.0", plugin="dyn", folder=world.root / "built")
+    project = world.project_plugin("dyn")
+    build = f"import os, shutil\ndef build_wheel(to, *more):\n    return os.path.basename(shutil.copy({str(wheel)!r}, to))\n"
+    (project / "backend.py").write_text(build)
+    file = project / "pyproject.toml"
+    text = file.read_text().replace("dependencies = []", 'dynamic = ["dependencies"]').replace("dyn-project", "dyn-plugin")
+    file.write_text(text + '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n')
+    world.refused("needs-build", "install", project, *world.index, "--yes")
+    world.ok("install", project, *world.index, "--yes", "--allow-build")
+    assert world.versions() == {"dyn@installed": "1.0.0"}
+    record = json.loads(world.state_file.read_text())["plugins"]["dyn@installed"][0]
+    assert record["module"] == "dyn_plugin.plugin" and record["asked"]["path"] == str(project)
+
+
 def test_a_wheel_file_and_its_tool_in_a_session(world: Any) -> None:
     wheel = world.wheel("fmt-plugin", "1.0.0", plugin="fmt", tool="Fmt")
     world.ok("install", wheel, *world.index, "--yes")
