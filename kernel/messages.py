@@ -240,7 +240,7 @@ def _in_place(role: Role, blocks: list[Block], waiting: list[Any], last: bool, c
     good: list[Block] = []
     for block in blocks:
         kind = str(block.get("type"))
-        if kind in _SERVER_CALLS and role == "assistant":
+        if kind in _SERVER_CALLS and role == "assistant" and block.get("id") not in waiting:
             waiting.append(block.get("id"))
         elif kind.endswith("_tool_result") and role == "assistant" and block.get("tool_use_id") in waiting:
             waiting.remove(block.get("tool_use_id"))

@@ -216,6 +216,11 @@ ANY = st.lists(st.tuples(st.sampled_from([U, A]), st.one_of(st.lists(BLOCKS, max
                max_size=8)
 
 
+def test_two_server_calls_of_one_id_are_one() -> None:
+    messages: Messages = [("user", [said("hi")]), ("assistant", [server("s"), server("s"), found("s")]), ("user", [said("hi")])]
+    assert mended(messages)[1] == ("assistant", [server("s"), found("s")])
+
+
 @given(ANY)
 def test_any_history_at_all_becomes_legal_and_stays_as_it_is_then(messages: Messages) -> None:
     before = repr(messages)
