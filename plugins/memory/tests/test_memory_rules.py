@@ -201,7 +201,7 @@ def test_another_conversation_begins_with_what_is_on_disk_then(project: Path) ->
         session = made.open()
         await session.submit("go")
         (project / "CLAUDE.md").write_text("Another word.\n")
-        subprocess.run(["git", "symbolic-ref", "HEAD", "refs/heads/two"], cwd=project, check=True)
+        (project / ".git/HEAD").write_text("ref: refs/heads/two\n")
         await session.clear()
         await session.submit("again")
         await session.close()

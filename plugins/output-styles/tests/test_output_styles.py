@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from kernel_output_styles import styles
 from kernel_output_styles.builtin import CODING, EXPLANATORY, LEARNING
 
+from kernel import read_frontmatter
 from kernel.testing import Kit, Run, call, plugin_folder, text
 
 END = text("done")
@@ -185,3 +187,18 @@ def test_another_conversation_takes_up_a_change(tmp_path: Path) -> None:
     anyio.run(go)
     assert "Another word." in str(made.model.requests[-1]["system"]) and "Style word." not in str(made.model.requests[-1])
     assert "output style Mine" not in str(made.model.requests[-1])
+
+
+CORPUS = Path(os.environ.get("KERNEL_SHARED", Path(__file__).parents[4] / "shared")) / "corpus"
+PUBLISHED = sorted(CORPUS.rglob("output-styles/*.md")) if CORPUS.is_dir() else []
+
+
+@pytest.mark.skipif(not PUBLISHED, reason="the corpus of published plugins is not here")
+@pytest.mark.parametrize("path", PUBLISHED, ids=lambda p: p.stem)
+def test_published_styles_can_be_chosen(tmp_path: Path, path: Path) -> None:
+    """Each style of a published plugin, by the name that its file gives, with its whole text."""
+    head = read_frontmatter(path)
+    name = str(head.fields.get("name") or path.stem)
+    run = kit(tmp_path, style=name, plugin_dirs=[path.parents[1]]).play("go")
+    assert head.body.strip() and own(run).endswith(head.body.strip())
+    assert (CODE in fixed(run)) is (head.fields.get("keep-coding-instructions") is True)

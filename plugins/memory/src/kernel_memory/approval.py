@@ -36,7 +36,7 @@ def approve(project: Path, approved: bool) -> Path:
         raise KernelError("projects: must be an object of objects", context=str(path))
     entry[FIELD] = approved
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    draft = path.with_name(f"{path.name}.{os.urandom(6).hex()}.tmp")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(msgspec.json.format(msgspec.json.encode(data), indent=2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -164,21 +165,22 @@ def stamped(text: str, now: str) -> str:
 def stamp(session: Session, path: str) -> None:
     """Write the time of a change into a memory's frontmatter; the model need not read the file again for it."""
     real = os.path.realpath(path)
+    draft = f"{real}.{os.urandom(6).hex()}.tmp"
     try:
         with open(real, encoding="utf-8", newline="") as file:
             old = file.read()
         new = stamped(old, session.clock.now().astimezone().isoformat(timespec="seconds"))
         if new == old:
             return
-        draft = f"{real}.{os.getpid()}.tmp"
         with open(draft, "x", encoding="utf-8", newline="") as file:
             file.write(new)
             os.fchmod(file.fileno(), os.stat(real).st_mode & 0o777)
-            found = os.fstat(file.fileno())
         os.replace(draft, real)
         found = os.stat(real)
     except (OSError, ValueError) as error:
         session.debug(f"memory: {path} was not stamped: {error}")
+        with suppress(OSError):
+            os.unlink(draft)
         return
     if real in session.read_files:
         from hashlib import sha256

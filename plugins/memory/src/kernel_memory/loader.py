@@ -31,16 +31,13 @@ class Rule(Struct):
     kind: Kind
     globs: tuple[str, ...]
     patterns: Patterns
-    root: str
+    roots: tuple[str, ...]
+    """The folder that patterns are relative to, as it is named and with links followed."""
 
-    def means(self, path: str) -> bool:
-        """The file as it was named, or with links followed."""
-        for root in {self.root, os.path.realpath(self.root)}:
-            for given in {path, os.path.realpath(path)}:
-                inner = os.path.relpath(given, root)
-                if not inner.startswith("..") and self.patterns.match(inner.replace(os.sep, "/")):
-                    return True
-        return False
+    def means(self, paths: tuple[str, ...]) -> bool:
+        """:param paths: a file as it was named, and with links followed."""
+        return any(path.startswith(root) and self.patterns.match(path[len(root):].replace(os.sep, "/"))
+                   for root in self.roots for path in paths)
 
 
 class Started(Struct, frozen=True):
@@ -97,7 +94,8 @@ class Loader:
                 for place in of_folder(self.session, folder):
                     found += self._place(place, "nested_traversal", path)
         if read:
-            for rule in [r for r in self.waiting if r.means(path)]:
+            paths = _both(path)
+            for rule in [r for r in self.waiting if r.means(paths)]:
                 self.waiting.remove(rule)
                 text = None if os.path.realpath(rule.path) in self.seen else self._text(rule.path)
                 if text is not None:
@@ -159,8 +157,8 @@ class Loader:
         patterns = Patterns(globs)
         for pattern in patterns.over:
             self.problem(path, f"paths: {pattern[:80]!r} stands for too many patterns and matches nothing")
-        rule = Rule(path, place.kind, globs, patterns, place.root)
-        if trigger and rule.means(trigger):
+        rule = Rule(path, place.kind, globs, patterns, tuple(root.rstrip(os.sep) + os.sep for root in _both(place.root)))
+        if trigger and rule.means(_both(trigger)):
             return self._told(path, place.kind, head.body, 0, {"reason": "path_glob_match", "trigger": trigger, "globs": globs})
         self.waiting.append(rule)
         return []
@@ -216,6 +214,11 @@ class Loader:
 
     def problem(self, path: str, text: str) -> None:
         self.problems[f"{path}: {text}"] = None
+
+
+def _both(path: str) -> tuple[str, ...]:
+    """A path without dots, and with links followed."""
+    return tuple(dict.fromkeys((os.path.normpath(path), os.path.realpath(path))))
 
 
 def _globs(value: Any) -> tuple[str, ...]:
