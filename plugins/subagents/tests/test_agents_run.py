@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from kernel import ModelError, Prices
+from kernel.clear import clear
 from kernel.testing import call, text
 from kernel.testing.scripted import Turn
 
@@ -349,6 +350,19 @@ async def test_no_agent_starts_where_the_money_is_spent(scout: World) -> None:
     await scout.go("Start.")
     assert "Look." not in scout.model.by_route
     assert any("Budget limit reached" in str(m.message) for m in scout.messages())
+
+
+async def test_a_cleared_conversation_takes_its_agents_along(scout: World) -> None:
+    gate = Gate()
+    both = [agent("Look.", "a", background=True, name="eyes"), agent("Listen.", "b", background=True)]
+    await scout.run([both, text("waiting")], {"Look.": [call("Gate")], "Listen.": [text("A finding.")]}, tools=[gate])
+    await scout.until(lambda: bool(gate.waiting and len(scout.session.inbox)))
+    await clear(scout.session)
+    assert gate.cancelled == 1 and not len(scout.session.inbox) and not scout.session.inbox.awaited
+    scout.model.turns = [call("SendMessage", "s", to="eyes", message="x"), text("ok")]
+    await scout.go("New.")
+    assert "A finding." not in scout.told() and "No agent has the id or name" in scout.result("s")
+    assert "- scout: Finds things." in scout.told(), "the new conversation is told of the agents"
 
 
 # -- interrupts --------------------------------------------------------------------------------------------------------

@@ -29,14 +29,14 @@ class SubagentsExtension(Extension):
             agents.catalogue.refresh()
             await run_as(session, agents)
             _publish(session, agents)
-        self._tell(session)
+        tell(session)
 
     async def before_prompt(self, session: Session) -> None:
         agents: Agents | None = session.plugin_state.get(STATE)
         if agents is not None:
             agents.catalogue.refresh()
             _publish(session, agents)
-            self._tell(session)
+            tell(session)
 
     async def after_compaction(self, session: Session) -> list[Block]:
         session.plugin_state.pop(TOLD, None)
@@ -49,22 +49,34 @@ class SubagentsExtension(Extension):
         if agents is not None:
             await agents.close()
 
-    def _tell(self, session: Session) -> None:
-        """The list once; later what is new or gone."""
-        told: dict[str, str] | None = session.plugin_state.get(TOLD)
-        if told is None:
-            text = listing(session)
-            if text and not any(text in str(b.get("text", "")) for _, blocks in session.history.messages for b in blocks):
-                session.add_context(text)
-            return
-        now = {d.name: d.description for d in _usable(session)}
-        changed = [line(name, text, LONGEST) for name, text in now.items() if told.get(name) != text]
-        gone = [name for name in told if name not in now]
-        session.plugin_state[TOLD] = now
-        parts = ["Agents that are new or different:\n" + "\n".join(changed)] if changed else []
-        parts += [f"Agents that are gone: {', '.join(gone)}"] if gone else []
-        if parts:
-            session.add_context("\n".join(parts))
+
+def tell(session: Session) -> None:
+    """The list once; later what is new or gone."""
+    told: dict[str, str] | None = session.plugin_state.get(TOLD)
+    if told is None:
+        text = listing(session)
+        if text and not any(text in str(b.get("text", "")) for _, blocks in session.history.messages for b in blocks):
+            session.add_context(text)
+        return
+    now = {d.name: d.description for d in _usable(session)}
+    changed = [line(name, text, LONGEST) for name, text in now.items() if told.get(name) != text]
+    gone = [name for name in told if name not in now]
+    session.plugin_state[TOLD] = now
+    parts = ["Agents that are new or different:\n" + "\n".join(changed)] if changed else []
+    parts += [f"Agents that are gone: {', '.join(gone)}"] if gone else []
+    if parts:
+        session.add_context("\n".join(parts))
+
+
+async def forget(session: Session) -> None:
+    """Stop the agents of a conversation that is over; no message reaches them from the next one."""
+    agents: Agents | None = session.plugin_state.get(STATE)
+    session.plugin_state.pop(TOLD, None)
+    if agents is not None:
+        await agents.close()
+        agents.known.clear()
+        agents.names.clear()
+        agents.models.clear()
 
 
 async def run_as(session: Session, agents: Agents) -> None:

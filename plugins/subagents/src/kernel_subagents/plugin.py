@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel import Extension, PreToolUse, PreToolUseResult, Registry, Session, Tool, hookimpl
+from kernel import Extension, PreToolUse, PreToolUseResult, Registry, Session, SessionEnd, SessionStart, Tool, hookimpl
 
 
 @hookimpl
@@ -20,6 +20,23 @@ def register_extensions(register: Registry[Extension]) -> None:
     from kernel_subagents.extension import SubagentsExtension
 
     register(SubagentsExtension())
+
+
+@hookimpl
+async def session_end(event: SessionEnd, session: Session) -> None:
+    """``/clear``: the conversation that agents work for is over, the session goes on."""
+    if event.reason == "clear":
+        from kernel_subagents.extension import forget
+
+        await forget(session)
+
+
+@hookimpl
+def session_start(event: SessionStart, session: Session) -> None:
+    if event.source == "clear":
+        from kernel_subagents.extension import tell
+
+        tell(session)
 
 
 @hookimpl
