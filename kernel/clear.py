@@ -32,6 +32,7 @@ async def clear(session: Session, title: str | None = None) -> str:
     session.measured = None
     session.read_files.clear()
     session.pending = []
+    session.inbox.clear()
     session.deferred = False
     session.tell_problems()
     await session.begin("clear")

@@ -47,6 +47,10 @@ class Inbox:
         self.awaited.discard(id)
         self._changed()
 
+    def clear(self) -> None:
+        """Nobody reads what lies here: the conversation that it was for is over."""
+        self._letters = []
+
     def _changed(self) -> None:
         for listener in [*self._listeners]:
             listener()
