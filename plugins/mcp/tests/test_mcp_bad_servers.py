@@ -22,7 +22,7 @@ from kernel.testing import Kit
 
 PROGRAM = str(Path(__file__).with_name("mcp_bad_server.py"))
 MODES: dict[str, Any] = run_path(PROGRAM)["MODES"]
-START_S = 6.0
+START_S = 8.0
 CALL_MS = 3000
 CLOSE_S = 8.0
 
@@ -59,7 +59,9 @@ OTHER = {mode for mode in MODES if mode.startswith("has a ") and "version" not i
 
 
 def entry(mode: str) -> dict[str, Any]:
-    return {"command": sys.executable, "args": ["-S", "-E", PROGRAM, mode], "timeout": CALL_MS}
+    """Storms and floods are work and no silence: on a busy machine they may take their time."""
+    patient = "times" in mode or "lines" in mode or mode == "answers with 100 MB"
+    return {"command": sys.executable, "args": ["-S", "-E", PROGRAM, mode], "timeout": CALL_MS * (8 if patient else 1)}
 
 
 def living_groups() -> set[int]:
@@ -162,7 +164,7 @@ def test_a_bad_server_is_contained(all_of_them: dict[str, dict[str, Any]], mode:
     """It is what the table says; start, call and end stay within their limits; the good server answers in between."""
     facts = all_of_them[mode]
     assert facts["start"] < START_S + 3, "the start waited longer than its limit"
-    assert facts["took"] < CALL_MS / 1000 + 3, "a call waited longer than its limit"
+    assert facts["took"] < entry(mode)["timeout"] / 1000 + 3, "a call waited longer than its limit"
     assert facts["close"] < CLOSE_S, "the end waited longer than its limit"
     assert facts["good"] < 3, "the good server was held up"
     if mode in FAILED:

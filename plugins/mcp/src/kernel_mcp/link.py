@@ -62,6 +62,7 @@ class Link:
         self._again = False
         self.worked = False
         """Whether it was ever connected."""
+        self._ready = False
         self._stale: set[str] = set()
         self._wake = anyio.Event()
         self.gate: Any = None
@@ -127,9 +128,8 @@ class Link:
             except Exception as caught:
                 error = caught
             if self._stopping:
-                return
-            was_ready = self.client is not None
-            self.client = None
+                break
+            was_ready = self._ready
             if was_ready:
                 worked, refreshed, tries = True, False, 0
             if self._again:
@@ -151,6 +151,7 @@ class Link:
 
     async def _live(self) -> None:
         """One connection: open, list, serve until it is over."""
+        self._ready = False
         started = anyio.Event()
         watchdog: asyncio.TimerHandle | None = None
         try:
@@ -165,7 +166,7 @@ class Link:
                             await self._list_all(client, KINDS[1:])
                     started.set()
                     watchdog.cancel()
-                    self.client, self.worked = client, True
+                    self.client, self.worked, self._ready = client, True, True
                     self._set("connected")
                     async with anyio.create_task_group() as group:
                         group.start_soon(self._keep_fresh, client)
@@ -176,7 +177,7 @@ class Link:
         finally:
             if watchdog is not None:
                 watchdog.cancel()
-            self._scope = None
+            self._scope = self.client = None
         if not started.is_set() and not self._over.is_set():
             raise TimeoutError(f"it was not ready within {self.host.limits.start_s:g} seconds")
 

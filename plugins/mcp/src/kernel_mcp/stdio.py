@@ -140,7 +140,7 @@ class Lines:
         self._child = child
 
     async def __aenter__(self) -> tuple[Any, Any]:
-        self._incoming, read = anyio.create_memory_object_stream[Any](0)
+        self._incoming, read = anyio.create_memory_object_stream[Any](64)  # a storm costs no change of tasks for each message
         write, self._outgoing = anyio.create_memory_object_stream[Any](0)
         self._streams = (self._incoming, read, write, self._outgoing)
         self._tasks = anyio.create_task_group()
