@@ -110,13 +110,21 @@ class Graph:
         while place is not None and place not in seen:
             seen.add(place)
             yield place
-            parent = self.lines[place].entry.get("parentUuid")
-            if not isinstance(parent, str) or not parent:
-                return
-            found = self.place.get(parent)
-            if found is not None and found >= place and parent in self._again:
-                found = next((n for n in reversed(self._again[parent]) if n < place), found)
-            place = found if found is not None else self._across_damage(place)
+            place = self._above(place)
+
+    def _above(self, place: int) -> int | None:
+        parent = self.lines[place].entry.get("parentUuid")
+        if not isinstance(parent, str) or not parent:
+            return None
+        found = self.place.get(parent)
+        if found is not None and found >= place and parent in self._again:
+            found = next((n for n in reversed(self._again[parent]) if n < place), found)
+        return found if found is not None else self._across_damage(place)
+
+    def parent(self, place: int) -> str | None:
+        """The uuid of the entry that another one really hangs from; ``None`` at a root."""
+        above = self._above(place)
+        return None if above is None else self.lines[above].uuid
 
     def _across_damage(self, place: int) -> int | None:
         """The entry before a damaged line, if the missing parent may have stood there.

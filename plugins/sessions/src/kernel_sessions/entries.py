@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from kernel import CONTRACT, Clock, Entry
-from kernel_sessions.chain import calls, results
+from kernel_sessions.chain import calls, first_prompt, is_prompt, results
 from kernel_sessions.paths import git_branch
 from kernel_sessions.reader import FACTS
 
@@ -85,10 +85,13 @@ class Stamp:
         self._cwd = ""
         self._branch = ""
         self._callers: dict[str, str] = {}
+        self.prompts: dict[str, str] = {}
+        """The prompts among the entries that ``lines`` was last called with: uuid and first words."""
 
     def lines(self, entries: list[Entry], cwd: str) -> list[bytes]:
         """The entries in order, each the parent of the next."""
         now = self._clock.timestamp()
+        self.prompts = {}
         return [self._line(entry, cwd, now) for entry in entries]
 
     def _line(self, entry: Entry, cwd: str, now: str) -> bytes:
@@ -111,6 +114,8 @@ class Stamp:
         self._link_results(entry, value)
         value.update(extra)  # an explicit parentUuid starts a branch there
         self.parent = uuid
+        if starts_turn and is_prompt(value):
+            self.prompts[uuid] = first_prompt([value])
         return line(value)
 
     def _link_results(self, entry: Entry, value: dict[str, Any]) -> None:

@@ -35,6 +35,11 @@ def others(session_id: str) -> list[int]:
             and c["pid"] != os.getpid() and _lives(c)]
 
 
+def sessions() -> set[str]:
+    """The sessions that some process on this machine has open."""
+    return {str(c["sessionId"]).lower() for p in _files() if (c := _read(p)) and "sessionId" in c and _lives(c)}
+
+
 def retract(path: Path) -> None:
     """Remove the file, and what killed processes left."""
     for place in [path, *(p for p in _files() if (c := _read(p)) and not _lives(c))]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import get_args
 
 from kernel import Clock, Options, Restored, SessionError, Settings, UsageError
-from kernel_sessions import find
-from kernel_sessions.chain import restore
+from kernel_sessions import checkpoints, find
+from kernel_sessions.chain import first_prompt, restore
 from kernel_sessions.cut import ResumeRejected, cut
 from kernel_sessions.entries import Stamp
 from kernel_sessions.find import Loaded
@@ -48,11 +48,22 @@ class FileStore:
             transcript = self._fork(options, cwd, durability, loaded)
         else:
             transcript = self._resume(options, cwd, durability, loaded)
+        if transcript.kept and checkpoints.enabled(options, settings):
+            self._keep_files(transcript, loaded)
         transcript.problems += [*(loaded.journal.problems() if loaded else ()), *problem]
         if options.name:
             transcript.restored.title = options.name
             transcript.plan("custom-title", options.name)
         return transcript
+
+    def _keep_files(self, transcript: FileTranscript, loaded: Loaded | None) -> None:
+        """Checkpoints from now on, and those there are of the session; a fork begins without."""
+        goes_on = loaded if transcript.source == "resume" else None
+        transcript.checkpoints = checkpoints.Checkpoints(
+            transcript.session_id, self.clock, goes_on.journal.snapshots if goes_on else ())
+        if goes_on:
+            kept = {point.message_id for point in transcript.checkpoints.points}
+            transcript.said = {line.uuid: first_prompt([line.entry]) for line in goes_on.graph.lines if line.uuid in kept}
 
     def _source(self, options: Options, cwd: str) -> Loaded | None:
         """The conversation to go on from, cut where the options say."""

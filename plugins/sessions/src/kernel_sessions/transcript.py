@@ -6,13 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from kernel import Clock, Entry, Restored
+from kernel import Clock, Entry, Restored, SessionError
 from kernel_sessions import running
-from kernel_sessions.entries import Stamp, fact_line
+from kernel_sessions.entries import Stamp, fact_line, line
 from kernel_sessions.linefile import Durability, LineFile
 from kernel_sessions.reader import WINDOW, Fact, facts_in
 
 if TYPE_CHECKING:
+    from kernel_sessions.checkpoints import Checkpoints
     from kernel_sessions.side import SideTranscript
 
 REFRESH = WINDOW * 3 // 4
@@ -51,6 +52,10 @@ class FileTranscript:
         self._facts = facts or {}
         self._refresh_at = 0
         self._durability = durability
+        self.checkpoints: Checkpoints | None = None
+        """Set by the store where files are kept for rewinding."""
+        self.said: dict[str, str] = {}
+        """First words of the prompts that have a checkpoint."""
         self.kept = kept
         self._appended = False
         self._running: Path | None = None
@@ -70,6 +75,10 @@ class FileTranscript:
         lines = self._stamp.lines(entries, cwd)
         if not self._appended:
             lines = self._first(entries, lines)
+        if self.checkpoints is not None and self._stamp.prompts:
+            lines += [line(self.checkpoints.at_prompt(uuid)) for uuid in self._stamp.prompts]
+            self.said.update(self._stamp.prompts)
+            self._hear_checkpoints()
         data = b"".join(lines)
         if self._file.end + len(data) > self._refresh_at:
             self._file.look()  # a title that was set from outside counts; do not write an older one over it
@@ -99,6 +108,43 @@ class FileTranscript:
         self._plan_refresh()
         return True
 
+    @property
+    def chosen_title(self) -> str | None:
+        """The name that a person gave; not one that was made up."""
+        fact = self._facts.get("custom-title")
+        return fact.value if fact and fact.value else None
+
+    # -- checkpoints -----------------------------------------------------------------------------------------------------
+    def before_change(self, path: str) -> None:
+        """A tool is about to change that file."""
+        if self.checkpoints is not None:
+            self._note(self.checkpoints.before_change(path))
+
+    def adopt(self, olds: dict[str, bytes | None]) -> None:
+        """Files that a command changed, with their content before."""
+        if self.checkpoints is not None:
+            self._note(self.checkpoints.adopt(olds))
+
+    def rewind_files(self, message_id: str, *, dry_run: bool = False) -> dict[str, Any]:
+        """See ``kernel.Session.rewind_files``."""
+        from kernel_sessions.rewind import rewind
+
+        if self.checkpoints is None:
+            raise SessionError("File rewinding is not enabled", hint="CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING=true, or the "
+                               "setting fileCheckpointingEnabled outside of print mode")
+        return rewind(self.checkpoints, message_id, dry_run=dry_run)
+
+    def _note(self, entry: dict[str, Any] | None) -> None:
+        if entry is not None:
+            self._file.write(line(entry))
+        self._hear_checkpoints()
+
+    def _hear_checkpoints(self) -> None:
+        if self.checkpoints is not None and self.checkpoints.problems:
+            self.problems += self.checkpoints.problems
+            self.checkpoints.problems.clear()
+
+    # -- subagents -------------------------------------------------------------------------------------------------------
     def child(self, agent_id: str, meta: dict[str, Any]) -> SideTranscript:
         """A subagent's transcript; see ``kernel.Transcript``."""
         from kernel_sessions.side import SideTranscript
