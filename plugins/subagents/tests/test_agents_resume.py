@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from kernel import Harness, ModelError, Options, SystemMessage
-from kernel.testing import call, text
+from kernel.testing import call, plugin_folder, text
 from kernel.testing.scripted import Turn
 
 from .agent_world import SCOUT, Gate, World, agent
@@ -212,6 +212,23 @@ async def test_the_setting_names_a_main_agent_and_the_flag_beats_it(world: World
     await world.session.close()
     await world.run([text("hi")], {}, settings={"agent": "gone"})
     assert any("'gone' is not there" in n["content"] for n in world.said("informational"))
+
+
+@pytest.mark.parametrize(("inline", "file", "user", "expected"), [
+    ({"agent": "lead"}, None, None, "You lead."), (None, '{"agent": "demo:lead"}', None, "You lead."),
+    ({"agent": "poet"}, '{"agent": "lead", "model": "x"}', None, "You lead."), (None, '{"agent": "lead"}', "mine", "Mine."),
+    (None, '{"agent": "gone"}', None, None), (None, "{broken", None, None), (None, "[]", None, None)])
+async def test_a_plugin_may_name_one_of_its_agents(inline: Any, file: str | None, user: str | None, expected: str | None,
+                                                   world: World, tmp_path: Path) -> None:
+    files: dict[str, Any] = {"agents/lead.md": "---\nname: lead\ndescription: d\n---\nYou lead.",
+                             "agents/poet.md": "---\nname: poet\ndescription: d\n---\nVerse."}
+    if file is not None:
+        files["settings.json"] = file
+    plugin = plugin_folder(tmp_path / "demo", "demo", files, **({"settings": inline} if inline else {}))
+    world.agent("mine", "Mine.")
+    await world.run([text("hi")], {}, plugin_dirs=[plugin], settings={"agent": user} if user else None)
+    first = world.model.by_route[""][0]["system"][0]["text"]
+    assert first.startswith(expected or "You are an agent that works for a person")
 
 
 async def test_a_flag_that_names_no_agent_is_announced(world: World) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from kernel_subagents.agents import Agents
 
 FACT = "agent-setting"
+MAX_BYTES = 1_000_000
 
 
 async def apply(session: Session, agents: Agents) -> None:
@@ -26,7 +29,7 @@ async def apply(session: Session, agents: Agents) -> None:
     """
     asked = session.options.extra.get("agent")
     restored = session.transcript.restored.agent
-    name = asked or restored or session.settings.get("agent")
+    name = asked or restored or session.settings.get("agent") or _of_plugins(session, agents)
     if not isinstance(name, str) or not name.strip():
         return
     definition = agents.catalogue.get(name.strip())
@@ -57,6 +60,28 @@ async def apply(session: Session, agents: Agents) -> None:
         session.plugin_state.setdefault(SOURCES, []).append(entry)
     if definition.initial_prompt and session.transcript.source == "startup":
         session.initial_message = definition.initial_prompt
+
+
+def _of_plugins(session: Session, agents: Agents) -> str | None:
+    """The agent that a plugin's default settings name: one of its own (plugins contract, 4.7). The first plugin that has one."""
+    for plugin in session.plugins.ready:
+        inline = plugin.manifest.settings if plugin.manifest is not None else None
+        name = _file(plugin.root / "settings.json").get("agent") or (inline or {}).get("agent")
+        if not isinstance(name, str) or not name.strip():
+            continue
+        full = f"{plugin.name}:{name.strip().removeprefix(f'{plugin.name}:')}"
+        if agents.catalogue.get(full) is not None:
+            return full
+        session.notice(f"plugin {plugin.name}, settings.json, agent: it has no agent {name!r}")
+    return None
+
+
+def _file(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_bytes()) if path.is_file() and path.stat().st_size < MAX_BYTES else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _filter(session: Session, agents: Agents) -> None:
