@@ -265,6 +265,20 @@ def test_a_resumed_conversation_is_not_told_again(project: Path, monkeypatch: An
     assert events == []
 
 
+def test_a_resumed_conversation_is_told_what_is_different_now(project: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(project / ".config"))
+    installed = ("memory", "tools-files", "sessions")
+    write(project, "CLAUDE.local.md", "Local word.\n")
+    kit(project, END, installed=installed, persist=True).play("go")
+    write(project, "CLAUDE.md", "Project word, changed.\n")
+    write(project, ".claude/CLAUDE.md", "New word.\n")
+    events, hooks = listener()
+    again = kit(project, END, END, installed=installed, persist=True, continue_session=True, hooks={"ear": hooks})
+    run = again.play("more", "again")
+    assert [seen(run).count(w) for w in ("Project word.", "Project word, changed.", "New word.", "Local word.")] == [1, 1, 1, 1]
+    assert [Path(e.file_path).relative_to(project).as_posix() for e in events] == ["CLAUDE.md", ".claude/CLAUDE.md"]
+
+
 def test_an_event_listener_that_fails_changes_nothing(project: Path) -> None:
     from kernel import hookimpl
     from kernel.testing import module

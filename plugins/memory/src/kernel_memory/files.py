@@ -16,6 +16,8 @@ OPENING = ("Instructions that people wrote for your work follow, each with the f
            "written; where they differ from what you would do by default, they win.")
 NESTED = ("Instructions for the files that you just met follow, each with the file that it stands in. They hold from here on as "
           "those of the beginning do; do not talk about this message unless you are asked.")
+SINCE = ("Instructions that are new or different since this conversation began follow; what they say now counts. Do not talk "
+         "about this message unless you are asked.")
 CLOSING = ("Not all of this has to do with the task at hand: use what does, leave the rest aside, and do not talk about this "
            "message unless you are asked.")
 

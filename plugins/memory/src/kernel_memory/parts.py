@@ -68,6 +68,8 @@ class Instructions:
         memory.asked.add(self.name)
         text = memory.opening()
         memory.tell_problems()
-        if not len(session.history):
+        if len(session.history):
+            await memory.tell_news()
+        else:
             await memory.announce(memory.first)
         return text

@@ -68,6 +68,15 @@ class Memory:
                 if isinstance(text, str) and "Contents of /" in text:
                     self.loader.note(_TOLD.findall(text))
 
+    async def tell_news(self) -> None:
+        """In a resumed conversation: files of the start that it was not told, or not as they are now."""
+        texts = [text for role, blocks in self.session.history.messages if role == "user" for block in blocks
+                 if isinstance(text := block.get("text"), str) and "Contents of /" in text]
+        news = [i for i in self.first if not any(i.shown() in text for text in texts)]
+        if news:
+            self.session.add_context("\n\n".join([files.SINCE, *(i.shown() for i in news)]))
+            await self.announce(news)
+
     def opening(self) -> str:
         """The reminder in the first user message."""
         return self._framed(self.first)
