@@ -110,6 +110,7 @@ async def _ask_model(session: Session, turn: Turn) -> Response:
     if session.interrupted:  # it came before the request, which is not made then
         await interrupted(session, turn, None)
     turn.requests += 1
+    session.partial = None  # an interrupt before this answer begins must not keep the last one once more
     with anyio.CancelScope() as scope:
         session.scope = scope
         response = await _fitting(session)
