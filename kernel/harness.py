@@ -109,7 +109,11 @@ class Harness:
         return names
 
     # -- registries, filled at first use ----------------------------------------------------------------------------
-    def _filled(self, kind: str, only: str | None = None) -> Registry[Any]:
+    def filled(self, kind: str, only: str | None = None) -> Registry[Any]:
+        """A new registry of that kind; a plugin that cannot fill it is broken from then on, and announced.
+
+        :param only: load just the plugin that provides this name.
+        """
         registry: Registry[Any] = Registry(kind, self.settings, self.options)
         before = {p.name: p.state for p in self.plugins}
         self.plugins.fill(registry, kind, only)
@@ -120,19 +124,19 @@ class Harness:
 
     @cached_property
     def tools(self) -> Registry[Any]:
-        return self._filled("tools")
+        return self.filled("tools")
 
     @cached_property
     def prompt_parts(self) -> Registry[Any]:
-        return self._filled("prompt_parts")
+        return self.filled("prompt_parts")
 
     @cached_property
     def extensions(self) -> Registry[Any]:
-        return self._filled("extensions")
+        return self.filled("extensions")
 
     @cached_property
     def validators(self) -> Registry[Any]:
-        return self._filled("validators")
+        return self.filled("validators")
 
     @cached_property
     def compactor(self) -> Compactor | None:
@@ -142,12 +146,12 @@ class Harness:
 
     @cached_property
     def middleware(self) -> Registry[Any]:
-        return self._filled("middleware")
+        return self.filled("middleware")
 
     def one(self, kind: str, name: str) -> Any | None:
         """The object of that kind and name; only the plugin that provides it is loaded."""
         if (kind, name) not in self._chosen:
-            self._chosen[kind, name] = self._filled(kind, name).get(name)
+            self._chosen[kind, name] = self.filled(kind, name).get(name)
         return self._chosen[kind, name]
 
     # -- models ----------------------------------------------------------------------------------------------------------

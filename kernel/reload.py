@@ -144,7 +144,7 @@ def _with_embedded(old: PluginSet, new: PluginSet) -> PluginSet:
 
 def _refilled(harness: Harness, kind: str, before: Registry[Any], same: set[str]) -> Registry[Any]:
     """The registry of the new set, with the old objects of unchanged plugins."""
-    fresh = harness._filled(kind)
+    fresh = harness.filled(kind)
     result: Registry[Any] = Registry(kind, harness.settings, harness.options)
     for name in fresh.names():
         owner = fresh.owner(name)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
 import shutil
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,7 +38,7 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
     block: Annotated[list[str] | None, typer.Option("--block", help="plugins to leave out; 'all' for every one")] = None,
     plugin_dir: Annotated[list[Path] | None, typer.Option("--plugin-dir", help="a plugin folder for this run")] = None,
-    load: Annotated[bool, typer.Option("--load", help="also import every plugin that is ready")] = False,
+    load: Annotated[bool, typer.Option("--load/--no-load", help="import every plugin and let it register what it brings")] = True,
 ) -> None:
     """Check settings, plugins, programs and keys. Exit code 1 where something is missing or broken."""
     report = examine(Options(block=block or [], plugin_dirs=plugin_dir or []), load=load)
@@ -75,14 +77,18 @@ def examine(options: Options, *, load: bool = False) -> dict[str, Any]:
 
 
 def _load_all(harness: Harness) -> None:
-    from kernel.plugins import load
+    """Import every plugin and fill every registry: what fails there would fail in a session, some of it without a word."""
+    from kernel.manifest import KINDS
+    from kernel.usable import ensure_usable
 
     for plugin in harness.plugins.ready:
-        if plugin.module:
-            try:
-                load(plugin)
-            except KernelError as error:
-                harness.announce(str(error))
+        try:
+            ensure_usable(plugin)
+        except KernelError as error:
+            harness.announce(str(error))
+    with contextlib.redirect_stdout(sys.stderr):
+        for kind in KINDS:
+            harness.filled(kind)
 
 
 def _text(report: dict[str, Any]) -> str:

@@ -24,9 +24,12 @@ def list_plugins(
     as_json: Annotated[bool, typer.Option("--json", help="one JSON array")] = False,
     plugin_dir: Annotated[list[Path] | None, typer.Option("--plugin-dir", help="a plugin folder for this run")] = None,
     block: Annotated[list[str] | None, typer.Option("--block", help="plugins to leave out")] = None,
+    check: Annotated[bool, typer.Option("--check", help="import each plugin's module and compare it with its manifest")] = False,
 ) -> None:
     """Every plugin with its version, state and what it brings. Exit code 1 where one is broken."""
     harness = Harness(Options(plugin_dirs=plugin_dir or [], block=block or []))
+    if check:
+        _check(harness)
     rows = [row(plugin) for plugin in harness.plugins]
     if as_json:
         print(json.dumps(rows, indent=1))
@@ -35,11 +38,32 @@ def list_plugins(
     else:
         width = max(len(r["name"]) for r in rows)
         for r in rows:
-            brings = ", ".join(f"{kind}: {' '.join(names)}" for kind, names in r["provides"].items())
-            print(f"{r['name']:<{width}}  {r['version']:<9} {r['state']:<8} {brings or ('hooks' if r['hooks'] else r['source'])}")
+            print(f"{r['name']:<{width}}  {r['version']:<9} {r['state']:<8} {_brings(r)}")
             for problem in [*r["errors"], *r["warnings"]]:
                 print(f"{'':<{width}}  - {problem}")
     raise typer.Exit(1 if any(r["state"] == "broken" for r in rows) else 0)
+
+
+def _check(harness: Harness) -> None:
+    from kernel.errors import KernelError
+    from kernel.usable import ensure_usable
+
+    for plugin in harness.plugins.ready:
+        try:
+            ensure_usable(plugin)
+        except KernelError:
+            pass  # it is broken now, and its row says why
+
+
+def _brings(row: dict[str, Any]) -> str:
+    """What it registers by kind, and the events that its Python part answers."""
+    from kernel.events import EVENTS
+
+    parts = [f"{kind}: {' '.join(names)}" for kind, names in row["provides"].items()]
+    answered = [name for name in row["hooks"] if not name.startswith("register_")]
+    if answered:
+        parts.append("hooks: " + ("every event" if len(answered) == len(EVENTS) else " ".join(answered)))
+    return ", ".join(parts) or row["source"]
 
 
 def row(plugin: Any) -> dict[str, Any]:

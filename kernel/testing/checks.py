@@ -74,10 +74,15 @@ def assert_refused(run: Run, call: str, *, reason: str | None = None) -> str:
 
 
 def assert_allowed(run: Run, call: str) -> None:
-    """A call was let through; what came of it is another question."""
+    """A call was let through and its tool was run; what came of it is another question (``assert_result``).
+
+    A call that never came to a decision was not let through: an unknown tool, an input that does not fit the schema.
+    """
     block = call_of(run, call)
     if block["id"] in [denial["tool_use_id"] for denial in run.result.permission_denials]:
         raise _fail(f"the call {call} was refused", run)
+    if block["id"] not in run.ran:
+        raise _fail(f"the call {call} never ran: {_text(run.result_of(block['id']))}", run)
 
 
 def assert_end(run: Run, *, subtype: str = "success", text: str | None = None) -> None:

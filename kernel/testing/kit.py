@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +15,28 @@ from kernel.events import Event
 from kernel.harness import Harness
 from kernel.merge import Merged
 from kernel.messages import Block
+from kernel.middleware import Middleware
+from kernel.models import ModelCaller, ModelRequest, StreamEvent
 from kernel.options import Options
 from kernel.output import Output, ResultMessage, SystemMessage
 from kernel.plugins import PluginSet, decide, find
 from kernel.session import Session
 from kernel.settings import Layer, Settings
 from kernel.testing.builders import event as build_event
-from kernel.testing.scripted import Scripted, ScriptedModel
+from kernel.testing.scripted import Scripted, ScriptedModel, as_body
 from kernel.testing.stand_ins import StubPolicy, module
-from kernel.tools import Tool
+from kernel.tools import Tool, ToolContext, ToolResult, ToolRunner
+from kernel.usable import ensure_usable
 
 
 class Run(msgspec.Struct):
-    """What one prompt left behind."""
+    """What one prompt left behind. ``ran`` holds the ids of the calls whose tool was run."""
 
     result: ResultMessage
     outputs: list[Output]
     requests: list[dict[str, Any]]
     session: Session
+    ran: list[str] = msgspec.field(default_factory=list)
 
     def result_of(self, tool_use_id: str) -> Block:
         """The result that the model was shown for that call.
@@ -62,6 +66,26 @@ class Run(msgspec.Struct):
         return [m.data["content"] for m in self.outputs if isinstance(m, SystemMessage) and m.subtype == "informational"]
 
 
+class _Witness(Middleware):
+    """Notes which calls reach their tool, and what a provider of a plugin is asked."""
+
+    name = "test-kit"
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.requests: list[dict[str, Any]] = []
+        self.reads_requests = False
+
+    async def around_tool(self, tool: Tool, input: dict[str, Any], context: ToolContext, next: ToolRunner) -> ToolResult:
+        self.ran.append(context.call_id)
+        return await next(tool, input, context)
+
+    def around_model(self, request: ModelRequest, next: ModelCaller) -> AsyncIterator[StreamEvent]:
+        if self.reads_requests:
+            self.requests.append(as_body(request))
+        return next(request)
+
+
 class Kit:
     """A harness in this process.
 
@@ -70,43 +94,79 @@ class Kit:
     :param hooks: plugin name -> module-like object with ``hookimpl`` functions (``module(...)`` makes one).
     :param policy: a policy factory, or a function as ``StubPolicy`` takes it.
     :param installed: names of installed plugins that take part for real.
-    :param plugin_dirs: plugin folders that take part, as with ``--plugin-dir`` (their Python part must be installed).
+    :param plugin_dirs: plugin folders that take part, as with ``--plugin-dir`` (a folder's Python part takes part where it is
+        installed: name it in ``installed``).
     :param settings: the content of a project settings file.
+    :param model: a provider to use instead of the script, or a text as ``--model`` takes it (``"provider:model"``).
+    :param check: import the named plugins at once and raise where one cannot be used; ``False`` for tests of such a plugin.
     :param options: further fields of ``Options``.
 
-    :raises UsageError: a plugin of ``installed`` is not there.
+    :raises UsageError: a plugin of ``installed`` is not there; ``model`` is neither a text nor a provider.
+    :raises LoadError: a named plugin is broken or lacks what it depends on, in the kernel's own words.
     """
 
     def __init__(self, cwd: Path, turns: Iterable[Scripted] = (), *, tools: Iterable[Tool] = (),
                  hooks: dict[str, Any] | None = None, policy: Any = None, installed: Iterable[str] = (),
                  plugin_dirs: Iterable[Path] = (), settings: dict[str, Any] | None = None, clock: Clock | None = None,
-                 model: Any = None, **options: Any) -> None:
-        self.model = model or ScriptedModel(turns)
+                 model: Any = None, check: bool = True, **options: Any) -> None:
+        if isinstance(model, str):
+            options["model"] = model
+        elif model is not None and (isinstance(model, type) or not (hasattr(model, "resolve") and hasattr(model, "stream"))):
+            raise UsageError(f"model is a {type(model).__name__}", context="Kit(model=...)",
+                             hint="give a provider (an object with name, resolve, stream and aclose) or a text: 'provider:model'")
+        self.model = ScriptedModel(turns) if model is None or isinstance(model, str) else model
         self.policy = policy if hasattr(policy, "open") else StubPolicy(policy) if policy else StubPolicy()
         self.outputs: list[Output] = []
+        self._witness = _Witness()
         folders = list(plugin_dirs)
         plugins = _plugins(set(installed), folders)
+        self._named = list(plugins) if check else []
+        for plugin in self._named:
+            ensure_usable(plugin)
         given_tools = list(tools)
         brings: dict[str, Any] = {"register_models": lambda register: register(self.model),
                                   "register_tools": lambda register: [register(t) for t in given_tools]}
         if plugins.provider("policies", "rules") is None:
             brings["register_policies"] = lambda register: register(self.policy)
         plugins.register("test-kit", module(**brings))
+        plugins.register("~test-kit", module(register_middleware=lambda register: register(self._witness)))  # innermost
         for name, hook in (hooks or {}).items():
             plugins.register(name, hook)
         layers = [Layer("project", str(cwd / ".claude" / "settings.json"), settings, str(cwd))] if settings else []
+        name = getattr(self.model, "name", "anthropic")
+        layers += [Layer("user", "Kit(model=...)", {"kernel": {"provider": name}}, str(cwd))] if name != "anthropic" else []
         self.harness = Harness(
             Options(**{"cwd": cwd, "persist": False, "plugin_dirs": folders, **options}), plugins=plugins, clock=clock,
             settings=Settings(layers, [], config_dir=cwd / ".config", project_root=cwd, trusted=True))
 
     def open(self) -> Session:
-        return self.harness.open(self.outputs.append)
+        """A new session.
+
+        :raises LoadError: a named plugin failed when it registered what it brings.
+        :raises UsageError: nobody serves the model; or another provider does, and the script would never be played.
+        """
+        session = self.harness.open(self.outputs.append)
+        if self._named:
+            _ = self.harness.tools, self.harness.prompt_parts  # the others are filled by now
+        for plugin in self._named:
+            ensure_usable(plugin)
+        self._witness.reads_requests = session.provider is not self.model or not hasattr(self.model, "requests")
+        if session.provider is not self.model and getattr(self.model, "turns", None):
+            raise UsageError(f"the model is served by {session.provider.name!r}: the turns of the script would never be played",
+                             context="Kit(model=...)", hint="leave the turns out, or the model")
+        return session
+
+    @property
+    def requests(self) -> list[dict[str, Any]]:
+        """What the model was asked so far, decoded."""
+        found: list[dict[str, Any]] = self._witness.requests if self._witness.reads_requests else self.model.requests
+        return found
 
     async def run(self, prompt: str, session: Session | None = None) -> Run:
         """Run one prompt, in a new session or in a given one, which stays open."""
         session = session or self.open()
         result = await session.submit(prompt)
-        return Run(result, self.outputs, self.model.requests, session)
+        return Run(result, self.outputs, self.requests, session, self._witness.ran)
 
     async def fire(self, event: Event | str, session: Session | None = None, **fields: Any) -> Merged:
         """Fire one event in a session and return what the answers come to; fields that are not given are filled in.

@@ -33,6 +33,12 @@ class Turn(msgspec.Struct, kw_only=True):
     usage: dict[str, int] = msgspec.field(default_factory=lambda: {"input_tokens": 10, "output_tokens": 5})
 
 
+def as_body(request: ModelRequest) -> dict[str, Any]:
+    """A request as the API would see it, decoded: ``model``, ``system``, ``tools``, ``messages``."""
+    return {"model": request.model, "system": request.system, "tools": request.tools,
+            "messages": msgspec.json.decode(request.history.encode())}
+
+
 Scripted = Block | Sequence[Block] | Turn | Callable[[dict[str, Any]], Any]
 
 
@@ -56,8 +62,7 @@ class ScriptedModel:
         return ModelInfo(id=model, prices=self.prices)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        body = {"model": request.model, "system": request.system, "tools": request.tools,
-                "messages": msgspec.json.decode(request.history.encode())}
+        body = as_body(request)
         self.requests.append(body)
         turn: Any = self.turns.pop(0) if self.turns else text("The script has ended.")
         while callable(turn):
