@@ -25,7 +25,7 @@ def run(args: list[str], *, cwd: Path, timeout: float, type: str, what: str, env
     :param type: the error's type where it fails; ``what`` names the work in the message.
     :raises ManagerError: it is not there, failed, or took too long.
     """
-    with _ended_with_us():
+    with _ended_with_us() as signals:
         try:
             process = subprocess.Popen(  # noqa: S603  # no shell; arguments are checked where sources are read
                 args, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -33,6 +33,7 @@ def run(args: list[str], *, cwd: Path, timeout: float, type: str, what: str, env
         except FileNotFoundError:
             raise ManagerError("missing-program", f"the program {args[0]!r} is not installed", context=what) from None
         try:
+            signals.release()
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             _end(process)
@@ -45,20 +46,34 @@ def run(args: list[str], *, cwd: Path, timeout: float, type: str, what: str, env
     return (err if stderr else out).decode("utf-8", "replace")
 
 
+class _Signals:
+    """Held back until the program is known: one that comes while it is being started would leave it without an owner."""
+
+    held, came = True, False
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        self.came = True
+        if not self.held:
+            raise KeyboardInterrupt
+
+    def release(self) -> None:
+        self.held = False
+        if self.came:
+            raise KeyboardInterrupt
+
+
 @contextmanager
-def _ended_with_us() -> Iterator[None]:
+def _ended_with_us() -> Iterator[_Signals]:
     """Signals that would end us without a word raise instead, so that the program can be ended, too."""
     import threading
 
-    def leave(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
+    signals = _Signals()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield signals
         return
-    before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, signals.handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield signals
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
