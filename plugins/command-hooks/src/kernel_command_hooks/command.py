@@ -8,9 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from kernel import Harness, Options, UsageError
+from kernel import EVENTS, Harness, Options, UsageError
 
 if TYPE_CHECKING:
+    from kernel import Plugin
     from kernel_command_hooks.config import Table
     from kernel_command_hooks.handlers import Handler
 
@@ -70,6 +71,7 @@ def _list(given: Namespace) -> tuple[dict[str, Any], str, int]:
     stand_in.root = stand_in
     table = read(stand_in)  # that is what it reads
     report = _report(table, [*harness.announced, *(p.text for p in table.problems)])
+    report["python"] = [row for plugin in harness.plugins.ready for row in _python(plugin)]
     return report, _text(report), 1 if report["problems"] else 0
 
 
@@ -86,14 +88,33 @@ def _row(handler: Handler) -> dict[str, Any]:
     return {key: value for key, value in row.items() if value is not None or key == "matcher"}
 
 
+def _python(plugin: Plugin) -> list[dict[str, Any]]:
+    """The events that a plugin's own code answers, by its manifest; nothing is imported.
+
+    This plugin answers all of them, with the handlers that are listed above.
+    """
+    if not plugin.module or plugin.manifest is None or plugin.name == "command-hooks":
+        return []
+    answered = plugin.manifest.kernel.implements
+    return [{"event": name, "plugin": plugin.name, "type": "python", "text": f"{plugin.module}.{snake}"}
+            for name, snake in ((event, _snake(event)) for event in EVENTS) if snake in answered]
+
+
+def _snake(event: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in event).removeprefix("_")
+
+
 def _text(report: dict[str, Any]) -> str:
     lines: list[str] = []
     for row in report["hooks"]:
         extra = f" if {row['if']}" if "if" in row else ""
         lines.append(f"{row['event']:<20} {row['matcher'] or '*':<16}{extra} [{row['source']}] {row['type']}: {row['text']}")
+    lines = lines or ["No hooks are configured."]
+    for row in report["python"]:
+        lines.append(f"{row['event']:<20} {'*':<16} [Plugin {row['plugin']}] python: {row['text']}")
     lines += [f"remark:  {text}" for text in report["remarks"]]
     lines += [f"problem: {text}" for text in report["problems"]]
-    return "\n".join(lines or ["No hooks are configured."])
+    return "\n".join(lines)
 
 
 # -- test --------------------------------------------------------------------------------------------------------------
