@@ -25,8 +25,9 @@ def listed(tmp_path: Path) -> Any:
     (site / "watcher-1.0.dist-info" / "entry_points.txt").write_text("[kernel.plugins]\nwatcher = watcher_pkg.plugin\n")
 
     def run(*args: str, code: int = 0) -> str:
-        done = subprocess.run([sys.executable, "-m", "kernel", "hooks", "list", *args], cwd=project, capture_output=True, text=True,
-                              timeout=60, check=False, env={**os.environ, "PYTHONPATH": str(site), "HOME": str(tmp_path)})
+        environment = {**os.environ, "PYTHONPATH": str(site), "HOME": str(tmp_path)}
+        done = subprocess.run([sys.executable, "-m", "kernel", "hooks", "list", *args], cwd=project, env=environment,
+                              capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == code, done.stderr
         return done.stdout
 
