@@ -30,12 +30,10 @@ QUIET = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "
          "-c", "core.quotePath=false"]
 COMMANDS = {
     "branch": ["symbolic-ref", "--quiet", "--short", "HEAD"],
-    "commit": ["rev-parse", "--quiet", "--verify", "--short", "HEAD"],
     "refs": ["for-each-ref", "--format=%(refname) %(symref)", "refs/remotes/origin/HEAD", "refs/heads/main", "refs/heads/master"],
-    "default": ["config", "init.defaultBranch"],
+    "config": ["config", "--get-regexp", r"^(user\.name|init\.defaultbranch)$"],
     "status": ["status", "--short", "--ignore-submodules=dirty"],
     "log": ["log", f"--max-count={COMMITS}", "--no-decorate", "--oneline", "--no-show-signature"],
-    "user": ["config", "user.name"],
 }
 INTRO = ("# Git\nThis is how the repository stood when the session began. It is a snapshot: it does not follow what happens "
          "during the session.")
@@ -51,13 +49,14 @@ def snapshot(cwd: str, *, trusted: bool) -> str:
     if not trusted and _names_programs(root):
         del wanted["status"]
     said = _run(cwd, wanted)
+    config = dict(line.partition(" ")[::2] for line in said.get("config", "").splitlines())
     lines = []
-    if branch := said.get("branch") or (f"none (detached at {said['commit']})" if said.get("commit") else ""):
+    if branch := said.get("branch") or (f"none (detached at {said['log'].partition(' ')[0]})" if said.get("log") else ""):
         lines.append(f"Current branch: {branch}")
-    if main := _main_branch(said):
+    if main := _main_branch(said, config.get("init.defaultbranch", "")):
         lines.append(f"Main branch: {main}")
-    if said.get("user"):
-        lines.append(f"Git user: {said['user']}")
+    if config.get("user.name"):
+        lines.append(f"Git user: {config['user.name']}")
     if "status" in said:
         lines.append(f"Status:\n{_cut(said['status']) or '(clean)'}")
     if said.get("log"):
@@ -65,14 +64,14 @@ def snapshot(cwd: str, *, trusted: bool) -> str:
     return inert("\n".join([INTRO, *lines])) if lines else ""
 
 
-def _main_branch(said: dict[str, str]) -> str:
+def _main_branch(said: dict[str, str], default: str) -> str:
     """What the remote calls its head; else the branch that is usually the main one and is there."""
     refs = dict(line.partition(" ")[::2] for line in said.get("refs", "").splitlines())
     head = refs.get("refs/remotes/origin/HEAD", "")
     if head.startswith("refs/remotes/origin/"):
         return head.removeprefix("refs/remotes/origin/")
     usual = next((name for name in ("main", "master") if f"refs/heads/{name}" in refs), "")
-    return usual or (said.get("default", "") if said.get("default") == said.get("branch") else "")
+    return usual or (default if default == said.get("branch") else "")
 
 
 def _cut(status: str) -> str:
