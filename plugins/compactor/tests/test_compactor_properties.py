@@ -8,10 +8,13 @@ from hypothesis import given, settings, strategies as st
 from kernel_compactor import pins
 from kernel_compactor.compaction import _without_the_oldest
 from kernel_compactor.counting import estimate
-from kernel_compactor.prompts import FRONT, summary_of
+from kernel_compactor.prompts import FRONT, GO_ON, summary_of
 
-from kernel import History
+from kernel import History, text_block
 
+MARKS = ["<pin>", "</pin>", "<request>", "\n</request>", "Pinned by the person, word for word:\n",
+         "<system-reminder>", FRONT, " x "]
+ODD = st.lists(st.sampled_from(MARKS) | st.text(max_size=9), min_size=1, max_size=6).map("".join)
 TEXTS = st.text(min_size=1, max_size=60).filter(lambda t: t.strip())
 
 
@@ -42,15 +45,12 @@ def test_leaving_out_the_oldest_keeps_a_legal_history_and_gets_shorter(messages:
 
 
 @given(
-    st.lists(TEXTS.filter(lambda t: "<pin>" not in t and "</pin>" not in t and "<request>" not in t), max_size=4, unique=True),
-    TEXTS,
-    TEXTS,
+    st.lists(ODD.filter(lambda t: "</pin>" not in t), max_size=4, unique=True),
+    ODD,
+    ODD,
 )
 def test_pins_and_the_request_are_found_again_byte_for_byte(marked: list[str], asked: str, summary: str) -> None:
-    if asked.startswith("<system-reminder>") or "<request>" in asked or "</request>" in asked:
-        return
-    first = FRONT + summary + "\n\n" + pins.told(marked, asked)
-    messages: list[Any] = [("user", [{"type": "text", "text": first}])]
+    messages: list[Any] = [("user", [text_block(FRONT + summary), *pins.told(marked, asked), text_block(GO_ON)])]
     assert pins.pinned(messages) == marked
     assert pins.request(messages) == asked
 

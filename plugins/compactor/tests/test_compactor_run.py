@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kernel_compactor import counting
+from kernel_compactor import counting, ledger
 from kernel_compactor.clearing import MARK
-from kernel_compactor.ledger import STATE as LEDGER
 from kernel_compactor.prompts import FRONT
 from kernel_compactor.state import state
 
@@ -300,7 +299,7 @@ async def test_pins_hold_over_two_compactions(tmp_path: Path) -> None:
     await run.session.submit("/pin The key is in the drawer.")
     await run.session.submit("more")
     assert len(boundaries(run)) == 2
-    last = made.model.requests[-1]["messages"][0]["content"][0]["text"]
+    last = "".join(b["text"] for b in made.model.requests[-1]["messages"][0]["content"])
     assert f"<pin>{pin}</pin>" in last and "<pin>The key is in the drawer.</pin>" in last and last.count("<pin>") == 2
 
 
@@ -320,7 +319,7 @@ async def test_what_a_tool_says_is_never_a_pin(tmp_path: Path) -> None:
 async def test_the_ledger_names_what_broke_the_prefix(tmp_path: Path) -> None:
     made = kit(tmp_path, [*steps(4), text("done"), text("more")], full=[3])
     run = await made.run("go")
-    book = run.session.plugin_state[LEDGER]
+    book = ledger.book(run.session)
     assert [line.share for line in book.lines[:3]] == [1.0, 1.0, 1.0]
     broken = [line for line in book.lines if line.broke]
     assert len(broken) == 1 and broken[0].broke == "message 1" and "compaction" in broken[0].why and 0 < broken[0].share < 1

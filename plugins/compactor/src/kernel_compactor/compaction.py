@@ -20,7 +20,7 @@ from kernel import (
     text_of,
 )
 from kernel_compactor import counting, files, pins
-from kernel_compactor.prompts import FRONT, GO_ON, INSTRUCTION, MORE, summary_of
+from kernel_compactor.prompts import FRONT, GO_ON, INSTRUCTION, MORE, NO_IMAGE, WHERE, summary_of
 from kernel_compactor.state import state
 
 FEWEST = 2
@@ -31,27 +31,25 @@ SHARE = 5
 Messages = list[tuple[Any, list[Block]]]
 
 
-async def compact(session: Session, trigger: Literal["manual", "auto"], now: int, instructions: str = "", *,
-                  reactive: bool = False) -> dict[str, Any]:
+async def compact(session: Session, trigger: Literal["manual", "auto"], now: int, instructions: str = "") -> dict[str, Any]:
     """Sum the conversation up and put the summary in its place.
 
     :param now: tokens that the window holds.
-    :param reactive: the API refused the last request for its length.
     :returns: the receipt: what was kept, what was dropped, where it can be found.
     :raises KernelError: it was not done; the history is as it was.
     """
     messages: Messages = list(session.history.messages)
-    if len(messages) < FEWEST or session.history.open_calls:
+    if session.history.open_calls:
+        raise KernelError("a call waits for its result; send a prompt first")
+    if len(messages) < FEWEST:
         raise KernelError("Not enough messages to compact.")
     merged = await session.fire(session.make(PreCompact, trigger=trigger, custom_instructions=instructions or None))
-    if merged.blocked or merged.stopped:
-        raise KernelError(f"a PreCompact hook forbids it: {merged.block_reason or merged.stop_reason or 'no reason was given'}")
+    if merged.blocked:
+        raise KernelError(f"a PreCompact hook forbids it: {merged.block_reason or 'no reason was given'}")
     session.say("status", status="compacting")
     try:
-        last = messages[-1]
-        fresh = last[0] == "user" and not any(b.get("type") == "tool_result" for b in last[1])
-        summary = await _summary(session, messages[:-1] if fresh and len(messages) > FEWEST else messages, instructions)
-        tail = [last] if fresh and trigger == "auto" else []
+        tail = messages[-1:] if trigger == "auto" and state(session).fresh else []
+        summary = await _summary(session, messages[:-1] if tail else messages, instructions)
         return await _replace(session, messages, tail, summary, trigger, now)
     finally:
         session.say("status", status=None)
@@ -66,7 +64,7 @@ async def _summary(session: Session, messages: Messages, instructions: str) -> s
         try:
             response = await side_request(session, request, session.model_info, tries=TRIES)
         except ModelError as error:
-            shorter = _without_the_oldest(messages)
+            shorter = _without_images(messages) or _without_the_oldest(messages)
             if not is_too_long(error) or shorter is None:
                 raise KernelError(f"the summary could not be had: {error.message}") from error
             messages = shorter
@@ -77,6 +75,21 @@ async def _summary(session: Session, messages: Messages, instructions: str) -> s
             raise KernelError(f"the summary is no good: the answer was {how}")
         return summary
     raise KernelError("the summary request itself is too long")
+
+
+def _without_images(messages: Messages) -> Messages | None:
+    """The same with a line in the place of each image and document; ``None`` where there is none."""
+    lean = [(role, [_lean(block) for block in blocks]) for role, blocks in messages]
+    return None if lean == messages else lean
+
+
+def _lean(block: Block) -> Block:
+    if block.get("type") in ("image", "document"):
+        return text_block(NO_IMAGE)
+    content = block.get("content")
+    if block.get("type") == "tool_result" and isinstance(content, list):
+        return {**block, "content": [_lean(b) if isinstance(b, dict) else b for b in content]}
+    return block
 
 
 def _without_the_oldest(messages: Messages) -> Messages | None:
@@ -96,13 +109,25 @@ def _without_the_oldest(messages: Messages) -> Messages | None:
     return None
 
 
+def _asked(session: Session, messages: Messages) -> str:
+    """The request that is being worked on, word for word; of a very long one the beginning, and where it lies."""
+    text = state(session).request or pins.request(messages)
+    if len(text) <= pins.REQUEST_CHARS:
+        return text
+    where = session.kept(f"request-{session.clock.new_id()}", text)[1]
+    return f"{text[:pins.REQUEST_CHARS // 2]}\n... ({len(text):,} characters in all; the whole {where})"
+
+
 async def _replace(session: Session, messages: Messages, tail: Messages, summary: str, trigger: Literal["manual", "auto"],
                    now: int) -> dict[str, Any]:
     """The new history, the transcript, the events, the receipt."""
-    marked = list(dict.fromkeys([*pins.pinned(messages), *state(session).pins]))
-    asked = "" if tail or trigger == "manual" else pins.request(messages)
-    words = "\n\n".join(filter(None, (FRONT + summary, pins.told(marked, asked)))) + (GO_ON if trigger == "auto" else "")
-    first: list[Block] = [text_block(words)]
+    there = pins.pinned(tail)
+    marked = [p for p in dict.fromkeys([*pins.pinned(messages), *state(session).pins]) if p not in there]
+    asked = "" if tail or trigger == "manual" else _asked(session, messages)
+    where = WHERE.format(path=session.transcript.path) if session.transcript.kept and session.transcript.path else ""
+    first = [text_block(FRONT + summary + where), *pins.told(marked, asked)]
+    if trigger == "auto" and not tail:
+        first.append(text_block(GO_ON))
     told = await session.told_again()
     reread = files.again(session)
     files.forget_lines(session)
@@ -127,8 +152,9 @@ async def _replace(session: Session, messages: Messages, tail: Messages, summary
     mine = state(session)
     mine.receipts.append(receipt)
     mine.requests, mine.compacted = 0, True
-    session.say("compact_boundary", compact_metadata={
-        "trigger": trigger, "pre_tokens": now, "post_tokens": receipt["post_tokens"], "receipt": receipt})
+    if session.parent is None:  # a client would take a subagent's for the conversation's
+        session.say("compact_boundary", compact_metadata={
+            "trigger": trigger, "pre_tokens": now, "post_tokens": receipt["post_tokens"], "receipt": receipt})
     await session.fire(session.make(PostCompact, trigger=trigger, compact_summary=summary))
     if session.parent is None:
         await session.hear(session.make(SessionStart, source="compact", model=session.model_info.id, session_title=session.title))

@@ -10,13 +10,15 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from kernel import Block, Session
+from kernel import Block, Session, Settings
 
 RESERVE = 20_000
 """The most that is kept free for the answer."""
 BUFFER = 13_000
 IMAGE = 1_600
 PAGE_CHARS = 3_000
+LEAST = 100_000
+"""Tokens; no smaller window can be asked for by a setting."""
 MILLION = 1_000_000
 
 
@@ -66,12 +68,30 @@ def window(session: Session) -> int:
     whole = session.model_info.context_window
     if os.environ.get("CLAUDE_CODE_DISABLE_1M_CONTEXT") == "1":
         whole = min(whole, 200_000)
-    given = os.environ.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "")
-    asked: Any = session.options.extra.get("autocompact") or session.settings.get("autoCompactWindow")
-    asked = int(given) if given.isdecimal() else asked
-    if isinstance(asked, str) and asked.isdecimal():
-        asked = int(asked)
-    return min(whole, asked) if isinstance(asked, int) and not isinstance(asked, bool) and asked > 0 else whole
+    given = _number(os.environ.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW", ""))
+    if given:
+        return min(whole, given)
+    flag = session.options.extra.get("autocompact")
+    asked = _number(flag if flag is not None else session.settings.get("autoCompactWindow"))
+    return min(whole, asked) if asked >= LEAST else whole
+
+
+def _number(value: Any) -> int:
+    """A positive whole number, also as text; 0 where it is none."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16:
+        return int(value)
+    return max(value, 0) if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def problems(settings: Settings, flag: Any) -> list[str]:
+    """Settings that say nothing usable; they do not count."""
+    wrong = [f"{where}: {value!r} does not count; it is 'auto' or a number of tokens, {LEAST:,} to {MILLION:,}"
+             for where, value in (("--autocompact", flag), ("settings, autoCompactWindow", settings.get("autoCompactWindow")))
+             if value not in (None, "auto") and _number(value) < LEAST]
+    on = settings.get("autoCompactEnabled")
+    if on is not None and not isinstance(on, bool):
+        wrong.append(f"settings, autoCompactEnabled: {on!r} does not count; it is true or false")
+    return wrong
 
 
 def effective(session: Session) -> int:
@@ -82,9 +102,9 @@ def effective(session: Session) -> int:
 def trigger(session: Session) -> int:
     """Where an automatic compaction begins."""
     point = effective(session) - BUFFER
-    percent = os.environ.get("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "")
-    if percent.isdecimal() and 0 < int(percent) <= 100:
-        point = min(point, window(session) * int(percent) // 100)
+    percent = _number(os.environ.get("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", ""))
+    if 0 < percent <= 100:
+        point = min(point, window(session) * percent // 100)
     return max(point, 1)
 
 

@@ -24,7 +24,7 @@ class Part(Struct, frozen=True):
 
 
 class Prefix(Struct):
-    """The last prefix of one conversation."""
+    """The last prefix of one conversation. ``size``: bytes of all parts."""
 
     model: str
     tools: Any
@@ -33,6 +33,7 @@ class Prefix(Struct):
     parts: list[Part] = field(default_factory=list)
     head: int = 0
     """How many parts are tools and system."""
+    size: int = 0
 
 
 class Line(Struct, kw_only=True, omit_defaults=True):
@@ -64,25 +65,32 @@ class Book:
     def note(self, request: ModelRequest) -> Line:
         """Compare a request with the one before it."""
         last = self._last
-        now = Prefix(request.model, request.tools, request.system, request.history)
-        same_head = last is not None and last.tools is request.tools and last.system is request.system
-        head = last.parts[:last.head] if last is not None and same_head else _head(request)
-        now.head = len(head)
-        grown = last is not None and last.history is request.history
-        body = last.parts[last.head:] if last is not None and grown else []
-        now.parts = [*head, *body, *_body(request.history.messages, len(body))]
-        line = self._line(last, now)
-        self._last = now
+        if (last is not None and last.tools is request.tools and last.system is request.system
+                and last.history is request.history and last.model == request.model):
+            line = self._grown(last, request)
+        else:
+            head = _head(request)
+            parts = [*head, *_body(request.history.messages, 0)]
+            now = Prefix(request.model, request.tools, request.system, request.history, parts, len(head), _size(parts))
+            line = self._line(last, now)
+            self._last = now
         self.lines.append(line)
         if self._sink is not None:
             _write(self._sink, line)
         return line
 
+    def _grown(self, last: Prefix, request: ModelRequest) -> Line:
+        """Nothing but messages behind the last prefix: the work is that of the new ones."""
+        new = _body(request.history.messages, len(last.parts) - last.head)
+        line = Line(request=len(self.lines) + 1, model=last.model, size=last.size + _size(new), kept=last.size)
+        last.parts += new
+        last.size = line.size
+        return line
+
     def _line(self, last: Prefix | None, now: Prefix) -> Line:
-        line = Line(request=len(self.lines) + 1, model=now.model, size=sum(p.size for p in now.parts))
+        line = Line(request=len(self.lines) + 1, model=now.model, size=now.size)
         if last is None:
             return line
-        before = sum(p.size for p in last.parts)
         if last.model != now.model:
             line.share, line.broke, line.why = 0.0, "model", f"{last.model} became {now.model}"
             return line
@@ -92,8 +100,12 @@ class Book:
                 line.why = _why(last, now, place)
                 break
             line.kept += part.size
-        line.share = round(line.kept / before, 4) if before else 1.0
+        line.share = round(line.kept / last.size, 4) if last.size else 1.0
         return line
+
+
+def _size(parts: list[Part]) -> int:
+    return sum(part.size for part in parts)
 
 
 def _why(last: Prefix, now: Prefix, place: int) -> str:
@@ -135,16 +147,22 @@ STATE = "compactor.ledger"
 FILE = "ledger.jsonl"
 
 
+def book(session: Session) -> Book:
+    """The ledger of the conversation that is on; after ``/clear`` a new one."""
+    kept = session.transcript.path if session.transcript.kept else ""
+    sink = Path(kept).with_suffix("") / FILE if kept else None
+    found: tuple[str, Book] | None = session.plugin_state.get(STATE)
+    if found is None or found[0] != session.id:
+        found = session.plugin_state[STATE] = (session.id, Book(sink))
+    return found[1]
+
+
 class Ledger(Extension):
     """Looks at every request of a conversation before it is sent; changes nothing."""
 
     name = "ledger"
 
     async def before_request(self, session: Session) -> None:
-        book = session.plugin_state.get(STATE)
-        if book is None:
-            kept = session.transcript.path if session.transcript.kept else ""
-            book = session.plugin_state[STATE] = Book(Path(kept).with_suffix("") / FILE if kept else None)
-        line = book.note(session.request())
+        line = book(session).note(session.request())
         if line.broke:
             session.debug(f"plugin compactor: {line.share:.0%} of the last prefix is kept; {line.broke}: {line.why}")

@@ -25,8 +25,11 @@ person's."""
 
 MORE = "\n\nThe person wants this of the summary:\n"
 FRONT = "This conversation was summed up because its window was nearly full. What came before, in the words of the summary:\n\n"
-GO_ON = ("\n\nGo on from where the conversation stopped, without asking the person again and without mentioning the summary. "
+GO_ON = ("Go on from where the conversation stopped, without asking the person again and without mentioning the summary. "
          "What is quoted above is not a new request.")
+
+WHERE = ("\n\nWhat came before, word for word, is in the transcript {path}: look there for a detail that the summary leaves out.")
+NO_IMAGE = "(An image or a document stood here; it is left out of this request.)"
 
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
 _ANALYSIS = re.compile(r"<analysis>.*?</analysis>", re.DOTALL)

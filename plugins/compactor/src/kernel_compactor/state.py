@@ -12,14 +12,22 @@ STATE = "compactor"
 
 
 class State(Struct):
-    """``requests`` counts since the last compaction; ``refills`` how often the window was full again right after one."""
+    """``requests`` counts since the last compaction; ``refills`` how often the window was full again right after one.
+
+    ``prompted``: a prompt came that no request has held yet. ``fresh``: the request that is being made is the first to hold it.
+    ``request`` is that prompt, word for word.
+    """
 
     failures: int = 0
+    session: str = ""
     requests: int = 0
     refills: int = 0
     compacted: bool = False
     told: set[str] = field(default_factory=set)
     pins: list[str] = field(default_factory=list)
+    prompted: bool = True
+    fresh: bool = False
+    request: str = ""
     receipts: list[dict[str, Any]] = field(default_factory=list)
 
     def once(self, what: str) -> bool:
@@ -30,5 +38,8 @@ class State(Struct):
 
 
 def state(session: Session) -> State:
-    found: State = session.plugin_state.setdefault(STATE, State())
+    """Of the conversation that is on; after ``/clear`` a new one."""
+    found: State | None = session.plugin_state.get(STATE)
+    if found is None or found.session != session.id:
+        found = session.plugin_state[STATE] = State(session=session.id)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from kernel import KernelError, Leave, ModelError, Session
-from kernel_compactor import counting
+from kernel_compactor import counting, pins
 from kernel_compactor.clearing import clear
 from kernel_compactor.compaction import compact
 from kernel_compactor.state import state
@@ -26,8 +26,13 @@ class SummaryCompactor:
         now = counting.used(session)
         mine = state(session)
         mine.requests += 1
+        role, blocks = session.history.messages[-1]
+        mine.fresh = mine.prompted and role == "user" and not any(b.get("type") == "tool_result" for b in blocks)
+        mine.prompted = False
+        if mine.fresh:
+            mine.request = pins.prompt_of(blocks)
         if not counting.is_automatic(session):
-            if now > counting.effective(session) and session.measured is not None and counting.is_off():
+            if now > counting.effective(session) and session.measured is not None:
                 raise _blocked(now, counting.effective(session))
             return
         point = counting.trigger(session)
@@ -67,13 +72,16 @@ class SummaryCompactor:
                 "comes back each time: look for a huge file, result or instruction.",))
 
     async def too_long(self, session: Session, error: ModelError) -> bool:
-        if not counting.is_automatic(session):
+        mine = state(session)
+        if not counting.is_automatic(session) or mine.failures >= MAX_FAILURES:
             return False
         try:
-            await compact(session, "auto", counting.used(session), reactive=True)
+            await compact(session, "auto", counting.used(session))
         except KernelError as problem:
+            mine.failures += 1
             session.notice(f"the request was too long, and the conversation could not be summed up: {problem}")
             return False
+        mine.failures = 0
         return True
 
     async def compact(self, session: Session, trigger: Trigger, instructions: str = "") -> str:
@@ -91,5 +99,5 @@ def _words(receipt: dict[str, Any]) -> str:
 
 def _blocked(now: int, most: int) -> Leave:
     return Leave("blocking_limit", "error_during_execution", errors=(
-        f"The conversation is full ({now:,} of {most:,} tokens) and compaction is off: use /clear, or unset DISABLE_COMPACT "
-        "and use /compact.",))
+        f"The conversation is full ({now:,} of {most:,} tokens) and compaction is off: "
+        + ("use /clear, or unset DISABLE_COMPACT and use /compact." if counting.is_off() else "use /compact or /clear."),))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kernel import Expansion, Extension, KernelError, Session
+import anyio
+
+from kernel import Expansion, Extension, Harness, KernelError, Leave, Session
+from kernel_compactor import counting, pins
 from kernel_compactor.state import state
 
 
@@ -17,7 +20,14 @@ class Compact:
         compactor = session.harness.compactor
         if compactor is None:
             raise KernelError("no compactor is installed")
-        return Expansion(text=await compactor.compact(session, "manual", args.strip()))
+        with anyio.CancelScope() as session.scope:
+            if session.interrupted:
+                session.scope.cancel()
+            text = await compactor.compact(session, "manual", args.strip())
+        cancelled, session.scope = session.scope.cancelled_caught, None
+        if cancelled:
+            raise Leave("aborted_streaming", "error_during_execution", errors=("Interrupted by the user",))
+        return Expansion(text=text)
 
 
 class Pin:
@@ -30,13 +40,22 @@ class Pin:
     async def expand(self, session: Session, args: str) -> Expansion:
         if not args.strip():
             raise KernelError("what is to be pinned stands behind it: /pin The port is 8443.")
+        if pins.END_TAG in args:
+            raise KernelError(f"what is pinned cannot hold {pins.END_TAG}; leave the tags out")
         state(session).pins.append(args.strip())
-        session.add_context(f"The person pinned this; keep it in mind: {args.strip()}")
+        session.pending.append(pins.typed(args.strip()))
         return Expansion(text="Pinned; it goes to the model with the next prompt.")
 
 
 class TypedCommands(Extension):
     name = "compactor"
+
+    def check(self, harness: Harness) -> None:
+        for problem in counting.problems(harness.settings, harness.options.extra.get("autocompact")):
+            harness.announce(problem)
+
+    async def before_prompt(self, session: Session) -> None:
+        state(session).prompted = True
 
     async def open(self, session: Session) -> None:
         if session.parent is None:
