@@ -102,6 +102,10 @@ class Session(Voice):
         self.plugin_errors: list[dict[str, str]] = []
         """What of plugins could not be used, for the ``init`` message: ``{"plugin", "type", "message"}`` each."""
         self.denials: list[dict[str, Any]] = []
+        self.plan_file: str | None = None
+        """The file that plan mode may write, where there is one."""
+        self.once: dict[str, Any] = {}
+        """Changes of the conversation's next request alone, by field of ``ModelRequest``: ``tool_choice``."""
         self.result_facts: dict[str, Any] = {}
         """What plugins add to the result message of the run, by field: ``structured_output``."""
         self.spending: Spending = Spending(parent.spending if parent else None)
@@ -220,7 +224,8 @@ class Session(Voice):
 
     def blank_result(self, text: str) -> ResultMessage:
         """The result of a prompt that was blank: nothing was asked (headless contract, 3.2)."""
-        from kernel.outcome import Leave, Turn, make_result
+        from kernel.leave import Leave
+        from kernel.outcome import Turn, make_result
 
         self.spending.turn = Usage()
         return make_result(self, Turn(self), Leave("completed", text=text), None, None)
