@@ -19,7 +19,6 @@ _HOMES = {
     "clock": "Clock",
     "compactor": "Compactor",
     "components": "Component Components components_in find_components",
-    "dispatch": "side_by_side",
     "errors": (
         "DuplicateError HistoryError KernelError LoadError LockError ManifestError ModelError PluginError SessionError "
         "SettingsError StreamError ToolError UsageError"
@@ -31,14 +30,14 @@ _HOMES = {
     "harness": "Harness",
     "hookspecs": "hookimpl",
     "inbox": "Inbox",
+    "leave": "Leave",
     "lint": "LintRule",
     "manifest": "Manifest",
-    "merge": "Merged Text merge",
+    "merge": "Merged Text",
     "messages": "Block History normalise reminder text_block text_of",
     "middleware": "Middleware",
     "models": "ModelCaller ModelInfo ModelProvider ModelRequest Prices Response StreamEvent Usage",
     "options": "Options",
-    "outcome": "Leave",
     "output": (
         "AssistantMessage ConversationReset Output ResultMessage StreamMessage "
         "SystemMessage ToolProgress UserMessage encode_output"
@@ -52,6 +51,7 @@ _HOMES = {
     "session": "Session",
     "settings": "Layer Problem Settings config_dir git_root",
     "spending": "Spending",
+    "together": "side_by_side",
     "toolbox": "Toolbox",
     "tools": "ReadState State Tool ToolContext ToolResult ToolRunner",
     "validator": "OutputProblem OutputValidator",

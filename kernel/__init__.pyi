@@ -6,7 +6,6 @@ from kernel.child import Child as Child, ChildSpec as ChildSpec, Ended as Ended
 from kernel.clock import Clock as Clock
 from kernel.compactor import Compactor as Compactor
 from kernel.components import Component as Component, Components as Components, components_in as components_in, find_components as find_components
-from kernel.dispatch import side_by_side as side_by_side
 from kernel.errors import DuplicateError as DuplicateError, HistoryError as HistoryError, KernelError as KernelError, LoadError as LoadError, LockError as LockError, ManifestError as ManifestError, ModelError as ModelError, PluginError as PluginError, SessionError as SessionError, SettingsError as SettingsError, StreamError as StreamError, ToolError as ToolError, UsageError as UsageError
 from kernel.events import ANSWERS as ANSWERS, EVENTS as EVENTS, Event as Event
 from kernel.events.agents import SubagentStart as SubagentStart, SubagentStartResult as SubagentStartResult, SubagentStop as SubagentStop, SubagentStopResult as SubagentStopResult, TaskCompleted as TaskCompleted, TaskCompletedResult as TaskCompletedResult, TaskCreated as TaskCreated, TaskCreatedResult as TaskCreatedResult, TeammateIdle as TeammateIdle, TeammateIdleResult as TeammateIdleResult, WorktreeCreate as WorktreeCreate, WorktreeCreateResult as WorktreeCreateResult, WorktreeRemove as WorktreeRemove, WorktreeRemoveResult as WorktreeRemoveResult
@@ -20,14 +19,14 @@ from kernel.frontmatter import Frontmatter as Frontmatter, parse_frontmatter as 
 from kernel.harness import Harness as Harness
 from kernel.hookspecs import hookimpl as hookimpl
 from kernel.inbox import Inbox as Inbox
+from kernel.leave import Leave as Leave
 from kernel.lint import LintRule as LintRule
 from kernel.manifest import Manifest as Manifest
-from kernel.merge import Merged as Merged, Text as Text, merge as merge
+from kernel.merge import Merged as Merged, Text as Text
 from kernel.messages import Block as Block, History as History, normalise as normalise, reminder as reminder, text_block as text_block, text_of as text_of
 from kernel.middleware import Middleware as Middleware
 from kernel.models import ModelCaller as ModelCaller, ModelInfo as ModelInfo, ModelProvider as ModelProvider, ModelRequest as ModelRequest, Prices as Prices, Response as Response, StreamEvent as StreamEvent, Usage as Usage
 from kernel.options import Options as Options
-from kernel.outcome import Leave as Leave
 from kernel.output import AssistantMessage as AssistantMessage, ConversationReset as ConversationReset, Output as Output, ResultMessage as ResultMessage, StreamMessage as StreamMessage, SystemMessage as SystemMessage, ToolProgress as ToolProgress, UserMessage as UserMessage, encode_output as encode_output
 from kernel.plugins import Plugin as Plugin, PluginSet as PluginSet
 from kernel.policy import PermissionCall as PermissionCall, Policy as Policy, PolicyFactory as PolicyFactory, Verdict as Verdict
@@ -38,6 +37,7 @@ from kernel.sandbox import Sandbox as Sandbox, SandboxFactory as SandboxFactory
 from kernel.session import Session as Session
 from kernel.settings import Layer as Layer, Problem as Problem, Settings as Settings, config_dir as config_dir, git_root as git_root
 from kernel.spending import Spending as Spending
+from kernel.together import side_by_side as side_by_side
 from kernel.toolbox import Toolbox as Toolbox
 from kernel.tools import ReadState as ReadState, State as State, Tool as Tool, ToolContext as ToolContext, ToolResult as ToolResult, ToolRunner as ToolRunner
 from kernel.transcript import Entry as Entry, EntryKey as EntryKey, EntryStore as EntryStore, Restored as Restored, Transcript as Transcript, TranscriptStore as TranscriptStore

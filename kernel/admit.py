@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from kernel import events as e
 from kernel.errors import KernelError
 from kernel.extension import Expansion, each
+from kernel.leave import Leave
 from kernel.merge import Merged, Text
-from kernel.messages import INTERRUPTED, Block, blocks_of, reminder, text_block, text_of
-from kernel.outcome import Leave
+from kernel.messages import INTERRUPTED, Block, blocks_of, hook_context, text_block, text_of
 from kernel.record import close_calls
 from kernel.transcript import Entry
 
@@ -44,7 +44,7 @@ async def admit(session: Session, prompt: str | list[Block], uuid: str | None) -
         blocks = [*expansion.blocks, *(b for b in blocks if b.get("type") != "text")]
         extra |= expansion.extra
     before = session.take_pending()
-    after = [reminder(f"{hook} hook additional context: {session.cap(text)}") for text, hook in contexts]
+    after = [hook_context(hook, session.cap(text)) for text, hook in contexts]
     session.history.append("user", [*before, *blocks, *after])
     content = prompt if expanded is None else blocks
     entry = Entry(type="user", uuid=uuid or session.clock.new_id(), message={"role": "user", "content": content}, extra=extra)

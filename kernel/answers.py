@@ -30,8 +30,8 @@ class Decision(Struct, kw_only=True, omit_defaults=True, rename="camel"):
 class Answer(Struct, kw_only=True, omit_defaults=True, rename="camel"):
     """The universal fields (section 11.2). ``source`` and ``rank`` are the host's and never on the wire.
 
-    ``source`` labels the handler in messages and traces; ``rank`` is the order of completion among the handlers of
-    one plugin (a later rewrite wins, section 12.2).
+    ``source`` labels the handler in messages and traces; ``rank`` is the order of completion: a plugin that answers several
+    times sets it among its own, the dispatcher then among all (a later rewrite wins, section 12.2).
     """
 
     continue_: bool = field(default=True, name="continue")

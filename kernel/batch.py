@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kernel import events as e
-from kernel.calls import Batch, Call, guarded, hook_context, look_up, prepare
+from kernel.calls import Batch, Call, guarded, look_up, prepare
 from kernel.errors import ToolError
 from kernel.interrupt import by_signal
 from kernel.merge import NOTHING
-from kernel.messages import Block, reminder
+from kernel.messages import Block, hook_context, reminder
 from kernel.models import Response
 from kernel.output import UserMessage
 from kernel.permit import permit, pre_tool_use

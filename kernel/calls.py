@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from kernel.errors import ToolError
-from kernel.messages import Block, reminder
+from kernel.messages import Block
 from kernel.schema import fault
 from kernel.tools import Tool, ToolContext, ToolResult, error_result, invalid_arguments
 
@@ -119,11 +119,6 @@ def copied(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: copied(v) for k, v in value.items()}
     return [copied(v) for v in value] if isinstance(value, list) else value
-
-
-def hook_context(hook: str, text: str) -> Block:
-    """Text that a hook adds, as the model sees it."""
-    return reminder(f"{hook} hook additional context: {text}")
 
 
 def _progress(session: Session, call: Call, data: dict[str, Any]) -> None:

@@ -8,12 +8,13 @@ depend on that order except where texts are joined.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernel.answers import Answer
 from kernel.events import ANSWERS, Event, snake
+from kernel.together import side_by_side
 
 if TYPE_CHECKING:
     import pluggy
@@ -24,7 +25,6 @@ DEADLINE_S = 660.0
 """Seconds that in-process implementations get together; above the longest default of any handler (600 s)."""
 
 
-T = TypeVar("T")
 _BOTH = ("event", "session")
 
 
@@ -73,6 +73,7 @@ class Dispatcher:
         returned: list[Any] = []
         waiting: list[tuple[int, Awaitable[Any]]] = []
         spoken = False
+        stamps: list[float] = []  # when each had its answer; of two rewrites the later one counts
         began = perf_counter()
         for plugin, function, names in implementations:
             try:
@@ -90,13 +91,14 @@ class Dispatcher:
                 value, error = None, fault
             ended = perf_counter()
             returned.append(Outcome(plugin, value, error, ended - began))
+            stamps.append(ended)
             began = ended
         if waiting:
-            await self._wait(waiting, returned)
-        return _outcomes(event, returned) if spoken else returned  # silence and faults are outcomes as they are
+            await self._wait(waiting, returned, stamps)
+        return _outcomes(event, returned, stamps) if spoken else returned  # silence and faults are outcomes as they are
 
-    async def _wait(self, waiting: list[tuple[int, Awaitable[Any]]], returned: list[Any]) -> None:
-        """Await side by side; write what each came to into its place."""
+    async def _wait(self, waiting: list[tuple[int, Awaitable[Any]]], returned: list[Any], stamps: list[float]) -> None:
+        """Await side by side; write what each came to, and when, into its place."""
         import anyio
 
         async def one(place: int, value: Awaitable[Any]) -> None:
@@ -105,6 +107,7 @@ class Dispatcher:
                 returned[place] = (plugin, await value, None, perf_counter() - began)
             except (Exception, SystemExit) as error:
                 returned[place] = (plugin, None, error, perf_counter() - began)
+            stamps[place] = perf_counter()
 
         for place, _ in waiting:
             late = TimeoutError(f"no answer within {self._deadline:g} s")
@@ -113,35 +116,12 @@ class Dispatcher:
             await side_by_side([one(place, value) for place, value in waiting])
 
 
-async def side_by_side(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run coroutines side by side; their results in order. The first exception passes when all have ended.
-
-    Plain asyncio tasks cost a third of anyio's task group here. On cancellation they are cancelled once and waited for behind a
-    shield, so that work that ends its processes on the way out is not disturbed while it does.
-    """
-    if len(work) < 2:
-        return [await one for one in work]
-    import asyncio
-
-    import anyio
-
-    tasks = [asyncio.ensure_future(one) for one in work]
-    try:
-        await asyncio.wait(tasks)
-    except asyncio.CancelledError:
-        for task in tasks:
-            task.cancel()
-        with anyio.CancelScope(shield=True):
-            await asyncio.wait(tasks)
-        raise
-    return [task.result() for task in tasks]
-
-
-def _outcomes(event: Event, returned: list[Any]) -> list[Outcome]:
-    """One outcome per answer; a value of the wrong type is an error that names what was expected."""
+def _outcomes(event: Event, returned: list[Any], stamps: list[float]) -> list[Outcome]:
+    """One outcome per answer, ranked in the order in which they were there; a value of the wrong type is an error."""
     expected = ANSWERS[type(event).__name__]
     outcomes: list[Outcome] = []
-    for plugin, value, error, seconds in returned:
+    ranked: list[tuple[float, int, Answer]] = []
+    for (plugin, value, error, seconds), stamp in zip(returned, stamps, strict=True):
         if error is not None or value is None:
             outcomes.append(Outcome(plugin, None, error, seconds))
             continue
@@ -156,8 +136,11 @@ def _outcomes(event: Event, returned: list[Any]) -> list[Outcome]:
                 if not answer.source:
                     answer.source = plugin
                 outcomes.append(Outcome(plugin, answer, None, seconds))
+                ranked.append((stamp, answer.rank, answer))
             else:
                 wrong = TypeError(f"answered {event.event_name} with {type(answer).__name__}, "
                                   f"expected {expected.__name__} or None")
                 outcomes.append(Outcome(plugin, None, wrong, seconds))
+    for rank, (_, _, answer) in enumerate(sorted(ranked, key=lambda item: item[:2]), 1):
+        answer.rank = rank
     return outcomes

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
 
+from kernel.leave import Leave
 from kernel.messages import Block
-from kernel.outcome import Leave
 
 if TYPE_CHECKING:
     from kernel.harness import Harness

@@ -6,9 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 from kernel.extension import each
+from kernel.leave import Leave
 from kernel.messages import text_block, text_of
 from kernel.models import Response
-from kernel.outcome import Leave, Turn
+from kernel.outcome import Turn
 from kernel.record import add, close_calls
 
 if TYPE_CHECKING:

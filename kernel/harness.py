@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
@@ -13,6 +13,7 @@ from kernel.clock import Clock
 from kernel.dispatch import Dispatcher, Outcome
 from kernel.errors import UsageError
 from kernel.events import Event
+from kernel.events.event import PermissionMode
 from kernel.merge import Merged
 from kernel.options import Options
 from kernel.plugins import BY_NAME, Plugin, PluginSet, decide, find
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
     from kernel.session import Session
     from kernel.voice import Emit
 
-MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions")
+MODES: tuple[str, ...] = get_args(PermissionMode)
 WIDER_MODES = ("acceptEdits", "bypassPermissions")
 DEFAULT_MODEL = "sonnet"
+DEFAULT_PROVIDER = "anthropic"
 GUARDS = ("hooks",)
 """Settings that guard something and that the kernel leaves to a plugin (``metadata.kernel.enforces``)."""
 
@@ -169,12 +171,16 @@ class Harness:
         """The provider and the facts of a model. ``provider:model`` names the provider as well.
 
         Otherwise the provider is the setting ``kernel.provider`` (or ``KERNEL_PROVIDER``), ``anthropic`` by default.
+
+        :raises UsageError: there is no such provider, it serves no such model, or its name is misspelt or stands alone.
         """
-        given, _, rest = model.partition(":")
+        given, colon, rest = model.partition(":")
+        chosen = os.environ.get("KERNEL_PROVIDER") or self.settings.own("kernel.provider")
+        name = chosen or DEFAULT_PROVIDER
         if rest and self.plugins.provider("models", given) is not None:
             name, model = given, rest
-        else:
-            name = os.environ.get("KERNEL_PROVIDER") or self.settings.own("kernel.provider") or "anthropic"
+        elif not chosen and given != name:  # names of a chosen provider's models are its own affair
+            self._no_mistyped_provider(given, colon + rest)
         provider = self.one("models", str(name))
         if provider is None:
             raise UsageError(f"no plugin provides the model provider {name!r}", context="model",
@@ -184,6 +190,24 @@ class Harness:
             raise UsageError(f"the provider {name!r} does not serve the model {model!r}", context="model",
                              hint="choose another with --model")
         return provider, info
+
+    def providers(self) -> list[str]:
+        """Names of the model providers that plugins of this harness bring."""
+        return sorted({name for p in self.plugins.ready if p.manifest for name in p.manifest.kernel.provides.get("models", ())})
+
+    def _no_mistyped_provider(self, given: str, rest: str) -> None:
+        """What is nearly, or only, a provider's name would be asked of the default provider as a model of its own.
+
+        :raises UsageError: it is; the text says how to write it.
+        """
+        from difflib import get_close_matches
+
+        if not rest.strip(":") and given in self.providers():
+            raise UsageError(f"{given!r} is a provider, and no model of it is named", context="model", hint=f"--model {given}:MODEL")
+        near = get_close_matches(given, self.providers(), n=1, cutoff=0.75) if rest else []
+        if near:
+            raise UsageError(f"no plugin provides the model provider {given!r}", context="model",
+                             hint=f"did you mean --model {near[0]}{rest}? Providers are {', '.join(self.providers())}")
 
     def _why_missing(self, kind: str, name: str) -> str:
         plugin = self.plugins.provider(kind, name)

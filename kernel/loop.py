@@ -15,9 +15,10 @@ from kernel.batch import run_batch
 from kernel.errors import ModelError
 from kernel.extension import each
 from kernel.finish import INCOMPLETE, MAX_CONTINUATIONS, SPLIT_CALL, goes_on, stop_hooks
+from kernel.leave import Leave
 from kernel.messages import Block, reminder, text_block, text_of
 from kernel.models import Response, Usage
-from kernel.outcome import Leave, Turn, ending, interrupted, make_result
+from kernel.outcome import Turn, ending, interrupted, make_result
 from kernel.output import ResultMessage
 from kernel.record import add, mark_interrupt, take
 from kernel.request import is_too_long, respond
@@ -133,8 +134,9 @@ async def _fitting(session: Session) -> Response:
     await each(session, "before_request")
     if not session.history.open_calls and (told := session.take_pending()):
         add(session, told)
+    changes, session.once = session.once, {}
     try:
-        return await respond(session, session.request())
+        return await respond(session, session.request(**changes))
     except ModelError as error:
         if compactor is None or not is_too_long(error) or not await compactor.too_long(session, error):
             raise

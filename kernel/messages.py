@@ -32,6 +32,11 @@ def reminder(text: str) -> Block:
     return text_block(f"<system-reminder>\n{text}\n</system-reminder>")
 
 
+def hook_context(hook: str, text: str) -> Block:
+    """Text that a hook adds, as the model sees it."""
+    return reminder(f"{hook} hook additional context: {text}")
+
+
 def scrub(value: Any) -> Any:
     """The same value with lone surrogates replaced by U+FFFD; the API refuses them (5.2, row 19)."""
     if isinstance(value, str):

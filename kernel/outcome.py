@@ -1,4 +1,4 @@
-"""How a run ends: the exception that leaves the loop, what a run counts, the result message (loop contract, section 9)."""
+"""How a run ends: what it counts, how it is ended, the result message (loop contract, section 9)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from kernel import events as e
 from kernel.errors import ModelError
+from kernel.leave import Leave
 from kernel.messages import INTERRUPTED, text_block
 from kernel.models import Response, Usage
 from kernel.output import AssistantMessage, ResultMessage
@@ -18,23 +19,6 @@ from kernel.transcript import Entry
 
 if TYPE_CHECKING:
     from kernel.session import Session
-
-
-class Leave(Exception):
-    """The loop ends. ``subtype`` and ``terminal_reason`` are the documented names; ``errors`` go to the result."""
-
-    def __init__(self, terminal_reason: str, subtype: str = "success", *, stop_reason: str | None = None,
-                 text: str | None = None, errors: tuple[str, ...] = (), status: int | None = None,
-                 is_error: bool = False, **more: Any) -> None:
-        super().__init__(terminal_reason)
-        self.terminal_reason = terminal_reason
-        self.subtype = subtype
-        self.stop_reason = stop_reason
-        self.text = text
-        self.errors = errors
-        self.status = status
-        self.is_error = is_error or subtype != "success"
-        self.more = more
 
 
 class Turn:
@@ -108,7 +92,8 @@ async def api_error(session: Session, error: ModelError) -> Leave:
     """The request failed for good: StopFailure instead of Stop, and the failure as the last assistant message."""
     kind = category(error)
     status = f" {error.status}" if error.status else ""
-    text = f"API Error{status}: {error.message}" + (f" ({error.hint})" if error.hint else "")
+    hint = "; ".join(filter(None, (error.hint, _others(session) if kind == "authentication_failed" and not error.status else "")))
+    text = f"API Error{status}: {error.message}" + (f" ({hint})" if hint else "")
     await session.fire(session.make(e.StopFailure, error=kind, error_details=error.kind, last_assistant_message=text))
     uuid = session.clock.new_id()
     message = {"id": f"msg_{uuid}", "type": "message", "role": "assistant", "model": "<synthetic>",
@@ -116,6 +101,12 @@ async def api_error(session: Session, error: ModelError) -> Leave:
     session.record(Entry(type="assistant", uuid=uuid, message=message, extra={"isApiErrorMessage": True}))
     session.emit(AssistantMessage(uuid=uuid, session_id=session.id, message=message, parent_tool_use_id=None, error=kind))
     return Leave("api_error", text=text, status=error.status, is_error=True)
+
+
+def _others(session: Session) -> str:
+    """Who else could be asked by one who has no key."""
+    others = [name for name in session.harness.providers() if name != session.provider.name]
+    return f"other providers are installed: {', '.join(others)} (--model PROVIDER:MODEL)" if others else ""
 
 
 def make_result(session: Session, turn: Turn, leave: Leave, uuid: str | None, origin: dict[str, Any] | None) -> ResultMessage:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kernel import events as e
-from kernel.calls import Batch, Call, copied, hook_context, replace_input
+from kernel.calls import Batch, Call, copied, replace_input
 from kernel.merge import NOTHING, Merged
-from kernel.messages import reminder
+from kernel.messages import hook_context, reminder
 from kernel.policy import PermissionCall, Verdict
 from kernel.tools import error_result
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Struct
 
-from kernel.dispatch import side_by_side
 from kernel.messages import Block, text_block
 from kernel.settings import git_root
+from kernel.together import side_by_side
 
 if TYPE_CHECKING:
     from kernel.session import Session

@@ -262,7 +262,7 @@ async def test_the_configuration_folder_is_protected(tmp_path: Path) -> None:
     plan = PermissionCall(tool=paper_tool("Write"), input={"file_path": str(tmp_path / ".config-dir/plans/p.md")},
                           cwd=str(tmp_path), mode="plan")
     assert session.policy.decide(plan).behavior == "allow"
-    session.plugin_state["plan_file"] = str(tmp_path / "plan.md")
+    session.plan_file = str(tmp_path / "plan.md")
     assert session.policy.decide(plan).behavior == "ask"
 
 

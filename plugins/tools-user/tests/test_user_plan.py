@@ -237,7 +237,7 @@ async def test_plans_lie_in_the_project_or_in_the_config_folder(tmp_path: Path, 
     (project / "link").symlink_to(tmp_path / "outside")
     it = kit(project, session_id="s", settings={"plansDirectory": setting} if setting is not None else None)
     session = it.open()
-    assert plan.plan_file(session) == project / folder / "s.md" == Path(session.plugin_state["plan_file"])
+    assert plan.plan_file(session) == project / folder / "s.md" == Path(session.plan_file or "")
     told = [m.data["content"] for m in it.outputs if getattr(m, "subtype", "") == "informational"]  # type: ignore[attr-defined]
     assert bool(told) == (setting is not None and folder == ".config/plans")
 

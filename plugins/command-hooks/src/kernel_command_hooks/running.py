@@ -106,9 +106,6 @@ class Running:
         paths = [p for a in answers if (p := getattr(a, "watch_paths", None)) is not None]
         if paths:  # of several handlers, all of them (12.2); together they replace the list before
             self.hooks.watcher.ask(sorted({path for some in paths for path in some}))
-        if facts.output == "worktree":  # the first configured one counts, whoever ended last (12.2)
-            for place, found in enumerate(answers):
-                found.rank = -place
         return answers or None
 
     def _is_async(self, handler: Handler, event: Event) -> bool:

@@ -16,7 +16,7 @@ _MEMORY = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md")
 
 def again(session: Session) -> list[Block]:
     """The last files, as they are now, newest last. What was deleted, is no text or may not be read is left out."""
-    plan = session.root.plugin_state.get("plan_file")
+    plan = session.plan_file
     found: list[Block] = []
     room = CHARS_ALL
     for path in reversed(list(session.read_files)):

@@ -109,11 +109,5 @@ class FinalAnswer(Extension):
             mine.converging = True
             session.notice(f"{mine.blocked} repeated calls were not run; the model is asked for its answer")
             session.add_context(CONVERGE)
-            asked = session.call_model
-
-            def without_tools(request: Any) -> Any:
-                session.call_model = asked
-                return asked(msgspec.structs.replace(request, tool_choice={"type": "none"}))
-
-            session.call_model = without_tools
+            session.once["tool_choice"] = {"type": "none"}
         return False

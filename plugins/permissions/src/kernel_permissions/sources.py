@@ -215,7 +215,7 @@ class Sources:
         return lambda input: sandbox.confines(dict(input)) is True
 
     def _plan_file(self, path: str) -> bool:
-        given = self.session.plugin_state.get("plan_file")
+        given = self.session.plan_file
         if given is not None:
             return path == str(given)
         folder, name = os.path.split(path)

@@ -43,10 +43,10 @@ def is_on(session: Session) -> bool:
 
 
 def plan_file(session: Session) -> Path:
-    """Where this session's plan lies. The permission policy learns of it through ``session.plugin_state["plan_file"]``."""
-    known = session.plugin_state.get("plan_file")
+    """Where this session's plan lies. The permission policy learns of it through ``session.plan_file``."""
+    known = session.plan_file
     if known is None:
-        known = session.plugin_state["plan_file"] = str(_folder(session) / f"{session.id}.md")
+        known = session.plan_file = str(_folder(session) / f"{session.id}.md")
     return Path(known)
 
 
