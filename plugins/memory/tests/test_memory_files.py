@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from kernel_memory import texts
 from kernel_memory.files import CLOSING, OPENING
+from kernel_memory.memory_command import MemoryCommand
 
 from kernel import Options
 from kernel.settings import Layer
@@ -178,10 +179,22 @@ def test_what_cannot_be_used_is_named_and_the_rest_is_there(tmp_path: Path) -> N
     assert [Path(p).name for p in told(run)] == ["good.md", "long.md"] and "Wide word." in seen(run)
     said = "\n".join(made.harness.announced)
     for name, why in (("CLAUDE.md", "larger than 4,194,304 bytes"), (".claude/CLAUDE.md", "is binary"),
-                      ("pipe.md", "no regular file"), ("bad.md", "paths"), ("odd.md", "paths"), ("long.md", "50,000 characters"),
+                      ("pipe.md", "no regular file"), ("bad.md", "paths"), ("odd.md", "paths"),
                       ("dangling.md", "cannot be read"), ("CLAUDE.local.md", "cannot be read")):
         assert any(name in line and why in line for line in said.splitlines()), (name, why, said)
-    assert "Never everywhere" not in seen(run)
+    assert "Never everywhere" not in seen(run) and "long.md" not in said
+
+
+def test_a_long_file_and_a_mended_head_are_remarks_for_who_asks(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    write(tmp_path, "CLAUDE.md", "y" * 50_000)
+    write(tmp_path, ".claude/rules/r.md", "---\npaths: **/*.py\n---\nRule.\n")
+    made = loader(tmp_path)
+    assert len(made.start()) == 1 and made.problems == {} and len(made.remarks) == 2
+    monkeypatch.chdir(tmp_path)
+    assert MemoryCommand().run(["list"]) == 0
+    shown = capsys.readouterr()
+    assert "50,000 characters" in shown.err and "waits for **/*.py" in shown.out
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from kernel_memory import texts
 from kernel_memory.loader import MAX_FILES, Loader
 from kernel_memory.memory_command import MemoryCommand
@@ -144,3 +146,30 @@ def test_large_imports_end_too(tmp_path: Path) -> None:
     made = loader(tmp_path)
     assert sum(len(i.text) for i in made.start()) <= 5 * 4 * 1024 * 1024 and any("left out" in p for p in made.problems)
     assert isinstance(made, Loader)
+
+
+FILES = ("CLAUDE.md", "a.md", "sub/CLAUDE.md", "sub/b.md", ".claude/rules/r.md", "CLAUDE.local.md", ".claude/CLAUDE.md")
+NAMES = ("@a.md", "@sub/b.md", "@../a.md", "@./CLAUDE.md", "@none.md", "@.claude/rules/r.md", "`@a.md`", "word", "@sub")
+
+
+@settings(max_examples=60)
+@given(st.dictionaries(st.sampled_from(FILES), st.lists(st.sampled_from(NAMES), max_size=4)),
+       st.lists(st.tuples(st.sampled_from(FILES), st.sampled_from(FILES)), max_size=2))
+def test_whatever_imports_and_links_each_file_comes_once_and_behind_what_it_imports(texts: Any, links: Any) -> None:
+    """Over a random tree: nothing raises, no real file twice, an imported file stands ahead of the one that names it."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(os.path.realpath(folder))
+        for path, words in texts.items():
+            write(root, path, " ".join(("word", *words)) + "\n")
+        for link, target in links:
+            (root / link).parent.mkdir(parents=True, exist_ok=True)
+            if not os.path.lexists(root / link):
+                (root / link).symlink_to(root / target)
+        made = loader(root)
+        found = made.start()
+        met = made.met(str(root / "sub/x.py"), read=True)
+        real = [os.path.realpath(i.path) for i in (*found, *met)]
+        assert len(real) == len(set(real))
+        places = {i.path: n for n, i in enumerate((*found, *met))}
+        assert all(places[i.path] < places[i.parent] for i in (*found, *met) if i.parent)
+        assert all(i.reason in ("session_start", "include") for i in found)

@@ -49,11 +49,12 @@ class Started(Struct, frozen=True):
 
 
 class Loader:
-    """What one context has been told. ``problems`` names what was skipped and why."""
+    """What one context has been told. ``problems`` names what was skipped and why, ``remarks`` what could be better."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.problems: dict[str, None] = {}
+        self.remarks: dict[str, None] = {}
         self.seen: set[str] = set()
         """Real paths of what is in the context."""
         self.waiting: list[Rule] = []
@@ -146,8 +147,8 @@ class Loader:
         if text is None:
             return []
         head = parse_frontmatter(text)
-        if head.problem and "was mended" not in head.problem:
-            self.problem(path, head.problem)
+        if head.problem:
+            (self.remarks if "was mended" in head.problem else self.problems)[f"{path}: {head.problem}"] = None
         globs = _globs(head.fields.get("paths"))
         if not globs:
             if head.lost or head.fields.get("paths") not in (None, [], ""):
@@ -206,7 +207,7 @@ class Loader:
         self._files += 1
         self._room -= len(text)
         if len(text) > texts.LONG:
-            self.problem(path, f"has {len(text):,} characters; above {texts.LONG:,} instructions are followed less well")
+            self.remarks[f"{path}: has {len(text):,} characters; above {texts.LONG:,} instructions are followed less well"] = None
         return text
 
     def _hidden(self, path: str, real: str, kind: Kind) -> bool:

@@ -55,12 +55,13 @@ def _list(as_json: bool) -> int:
             for i in files]
     waiting = [{"path": r.path, "kind": r.kind, "paths": list(r.globs)} for r in loader.waiting]
     if as_json:
-        print(json.dumps({"files": rows, "waiting": waiting, "problems": list(loader.problems)}, indent=1))
+        print(json.dumps({"files": rows, "waiting": waiting, "problems": list(loader.problems),
+                          "remarks": list(loader.remarks)}, indent=1))
     else:
         for row in rows:
             print(f"{row['kind']:<7}  {row['characters']:>9,} characters  {row['path']}")
         for rule in waiting:
             print(f"{rule['kind']:<7}  waits for {', '.join(rule['paths'])}  {rule['path']}")
-        for problem in loader.problems:
+        for problem in [*loader.problems, *loader.remarks]:
             print(problem, file=sys.stderr)
     return 1 if loader.problems else 0

@@ -123,11 +123,11 @@ class Memory:
 
     def tell_problems(self) -> None:
         """What was skipped and why, once, with its file."""
-        for problem in self.loader.problems:
+        for problem in [*self.loader.problems, *self.loader.remarks]:
             if problem in self._said or self.session.parent is not None:
                 continue
             self._said.add(problem)
-            if self.session.options.output_format == "text":
+            if self.session.options.output_format == "text" and problem in self.loader.problems:
                 self.session.harness.announce(f"memory: {problem}")
             else:
                 self.session.debug(f"memory: {problem}")
