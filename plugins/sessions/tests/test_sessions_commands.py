@@ -127,7 +127,8 @@ def test_repair_links_over_what_is_lost(home: Any, run: Any, said: Any) -> None:
 
 
 def test_rename_and_tag_are_typed(home: Any) -> None:
-    run = Kit(home.cwd, [text("hello")], installed=["sessions"], persist=True).play("hi", "/rename The  one", "/tag red", "/rename")
+    kit = Kit(home.cwd, [text("hello")], installed=["sessions"], persist=True)
+    run = kit.play("hi", "/rename The  one", "/tag red", "/rename")
     assert run.result.is_error and len(run.requests) == 1
     again = home.open(resume="The one")
     assert again.session_id == run.session.id

@@ -7,6 +7,7 @@ skipped.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,18 @@ def parse(path: Path, data: bytes) -> Journal:
             torn = (raw, damage)
         if entry is not None:
             _sort(journal, number, begin, entry)
+    return journal
+
+
+def collect(path: Path, entries: Iterable[Any]) -> Journal:
+    """The journal of entries that were kept elsewhere; places count in entries instead of bytes."""
+    journal = Journal(path=path)
+    for number, entry in enumerate(entries, 1):
+        journal.size = number
+        if isinstance(entry, dict):
+            _sort(journal, number, number - 1, entry)
+        else:
+            journal.damages.append(Damage(number, "is not a JSON object"))
     return journal
 
 

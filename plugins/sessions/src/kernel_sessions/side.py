@@ -15,7 +15,7 @@ from kernel_sessions.chain import Graph, restore
 from kernel_sessions.entries import Stamp, line
 from kernel_sessions.linefile import LineFile
 from kernel_sessions.paths import make_private
-from kernel_sessions.reader import read
+from kernel_sessions.reader import Journal, read
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -31,7 +31,8 @@ class SideTranscript:
     source: Literal["startup", "resume", "fork"] = "startup"
 
     def __init__(self, folder: Path, session_id: str, agent_id: str, meta: dict[str, Any], *, kept: bool, print_mode: bool,
-                 clock: Clock, tell: Callable[[str, bytes], None] = lambda path, data: None) -> None:
+                 clock: Clock, tell: Callable[[str, bytes], None] = lambda path, data: None,
+                 writer: Callable[..., Any] = LineFile) -> None:
         if not _ID.fullmatch(agent_id):
             raise ValueError(f"{agent_id!r} cannot be the id of an agent")
         self.session_id = session_id
@@ -45,14 +46,14 @@ class SideTranscript:
         tail, known, size = self._earlier(path) if kept else (None, set(), 0)
         self._stamp = Stamp(session_id, tail, print_mode=print_mode, clock=clock, known=known)
         self._tell = tell
-        self._file = LineFile(path, end=size, report=self.problems.append, written=lambda data: tell(self.path, data))
+        self._file = writer(path, end=size, report=self.problems.append, written=lambda data: tell(self.path, data))
         if kept:
             self._describe(meta)
 
     def _earlier(self, path: Path) -> tuple[str | None, set[str], int]:
         """What the agent has done so far becomes ``restored``; where its chain goes on."""
         try:
-            journal = read(path)
+            journal = self._read(path)
         except FileNotFoundError:
             return None, set(), 0
         except OSError as error:
@@ -65,6 +66,12 @@ class SideTranscript:
         self.restored = restore(journal, chain)
         self.problems += journal.problems()
         return chain.tail, set(graph.place), journal.size
+
+    def _read(self, path: Path) -> Journal:
+        return read(path)
+
+    def _tell_meta(self, meta: dict[str, Any]) -> None:
+        self._file.write(line({"type": "agent_metadata", **meta}))
 
     def _describe(self, meta: dict[str, Any]) -> None:
         try:

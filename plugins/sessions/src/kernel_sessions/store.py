@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import get_args
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, get_args
 
-from kernel import Clock, Options, Restored, SessionError, Settings, UsageError
+from kernel import Clock, EntryStore, Options, Restored, SessionError, Settings, UsageError
 from kernel_sessions import checkpoints, find
 from kernel_sessions.chain import first_prompt, restore
 from kernel_sessions.cut import ResumeRejected, cut
@@ -18,6 +19,7 @@ from kernel_sessions.paths import is_session_id, project_dir
 from kernel_sessions.reader import Fact
 from kernel_sessions.transcript import FileTranscript
 
+Maker = Callable[..., FileTranscript]
 ON = frozenset({"1", "true", "yes", "on"})
 
 
@@ -32,23 +34,26 @@ class FileStore:
     def __init__(self, clock: Clock | None = None) -> None:
         self.clock = clock or Clock()
 
-    def open(self, options: Options, settings: Settings) -> FileTranscript:
+    def open(self, options: Options, settings: Settings, entries: EntryStore | None = None) -> FileTranscript:
         """See ``kernel.TranscriptStore.open``.
 
+        :param entries: keeps the entries in the place of files.
         :raises SessionError: the conversation is not there, cannot be read, or the cut is refused.
         :raises UsageError: the options do not fit together.
         """
         cwd = str(options.cwd)
         _check(options)
         durability, problem = _durability(settings)
-        loaded = self._source(options, cwd)
+        where = _finder(entries)
+        loaded = self._source(options, cwd, where)
+        make = partial(where.transcript, cwd=cwd, clock=self.clock, durability=durability, kept=_is_kept(options))
         if loaded is None:
-            transcript = self._new(options, cwd, durability)
+            transcript = self._new(options, cwd, make, where)
         elif options.fork_session:
-            transcript = self._fork(options, cwd, durability, loaded)
+            transcript = self._fork(options, cwd, make, loaded)
         else:
-            transcript = self._resume(options, cwd, durability, loaded)
-        if transcript.kept and checkpoints.enabled(options, settings):
+            transcript = self._resume(options, make, loaded)
+        if entries is None and transcript.kept and checkpoints.enabled(options, settings):
             self._keep_files(transcript, loaded)
         transcript.problems += [*(loaded.journal.problems() if loaded else ()), *problem]
         if options.name:
@@ -65,11 +70,12 @@ class FileStore:
             kept = {point.message_id for point in transcript.checkpoints.points}
             transcript.said = {line.uuid: first_prompt([line.entry]) for line in goes_on.graph.lines if line.uuid in kept}
 
-    def _source(self, options: Options, cwd: str) -> Loaded | None:
+    def _source(self, options: Options, cwd: str, where: Any) -> Loaded | None:
         """The conversation to go on from, cut where the options say."""
+        loaded: Loaded
         if options.resume is not None:
-            loaded = find.wanted(options.resume, cwd)
-        elif options.continue_session and (found := find.newest(cwd, interactive=not options.print_mode)):
+            loaded = where.wanted(options.resume, cwd)
+        elif options.continue_session and (found := where.newest(cwd, interactive=not options.print_mode)):
             loaded = found
         else:
             return None
@@ -77,23 +83,20 @@ class FileStore:
             loaded.chain = cut(loaded.graph, options.resume_at, options.extra.get("resume_drops_turn"))
         return loaded
 
-    def _new(self, options: Options, cwd: str, durability: Durability) -> FileTranscript:
+    def _new(self, options: Options, cwd: str, make: Maker, where: Any) -> FileTranscript:
         session_id = self._chosen(options)
-        if options.session_id and find.is_taken(session_id):
+        if options.session_id and where.is_taken(session_id, cwd):
             raise SessionError(f"Session ID {session_id} is already in use", context="--session-id",
                                hint=f"choose another one, or resume it with --resume {session_id}")
-        return FileTranscript(project_dir(cwd) / f"{session_id}.jsonl", self._stamp(session_id, None, options),
-                              source="startup", restored=Restored(), cwd=cwd, clock=self.clock, durability=durability,
-                              kept=_is_kept(options))
+        return make(project_dir(cwd) / f"{session_id}.jsonl", self._stamp(session_id, None, options), source="startup",
+                    restored=Restored())
 
-    def _resume(self, options: Options, cwd: str, durability: Durability, loaded: Loaded) -> FileTranscript:
+    def _resume(self, options: Options, make: Maker, loaded: Loaded) -> FileTranscript:
         stamp = self._stamp(loaded.session_id, loaded.chain.tail, options, known=loaded.graph.place)
-        return FileTranscript(loaded.path, stamp, source="resume",
-                              restored=restore(loaded.journal, loaded.chain), cwd=cwd, clock=self.clock,
-                              known=loaded.journal.size, facts=loaded.journal.facts, durability=durability,
-                              kept=_is_kept(options), unfinished=loaded.chain.unfinished)
+        return make(loaded.path, stamp, source="resume", restored=restore(loaded.journal, loaded.chain),
+                    known=loaded.journal.size, facts=loaded.journal.facts, unfinished=loaded.chain.unfinished)
 
-    def _fork(self, options: Options, cwd: str, durability: Durability, loaded: Loaded) -> FileTranscript:
+    def _fork(self, options: Options, cwd: str, make: Maker, loaded: Loaded) -> FileTranscript:
         session_id = self._chosen(options)
         if session_id == loaded.session_id:
             raise UsageError("a fork needs another id than its source", context="--session-id")
@@ -103,15 +106,34 @@ class FileStore:
         facts = {"custom-title": Fact(copy.title, 0, dirty=True)}
         if restored.permission_mode:
             facts["permission-mode"] = Fact(restored.permission_mode, 0, dirty=True)
-        return FileTranscript(project_dir(cwd) / f"{session_id}.jsonl", self._stamp(session_id, copy.tail, options),
-                              source="fork", restored=restored, cwd=cwd, clock=self.clock, head=copy.lines, facts=facts,
-                              durability=durability, kept=_is_kept(options), unfinished=loaded.chain.unfinished)
+        return make(project_dir(cwd) / f"{session_id}.jsonl", self._stamp(session_id, copy.tail, options), source="fork",
+                    restored=restored, head=copy.lines, facts=facts, unfinished=loaded.chain.unfinished)
 
     def _chosen(self, options: Options) -> str:
         return options.session_id.lower() if options.session_id else self.clock.new_id()
 
     def _stamp(self, session_id: str, parent: str | None, options: Options, known: Iterable[str] = ()) -> Stamp:
         return Stamp(session_id, parent, print_mode=options.print_mode, clock=self.clock, known=known)
+
+
+class FileFinder:
+    """Conversations in files."""
+
+    transcript = FileTranscript
+    wanted = staticmethod(find.wanted)
+    newest = staticmethod(find.newest)
+
+    @staticmethod
+    def is_taken(session_id: str, cwd: str) -> bool:
+        return find.is_taken(session_id)
+
+
+def _finder(entries: EntryStore | None) -> Any:
+    if entries is None:
+        return FileFinder
+    from kernel_sessions.stored import StoredFinder
+
+    return StoredFinder(entries)
 
 
 def _check(options: Options) -> None:

@@ -38,7 +38,8 @@ class FileTranscript:
 
     def __init__(self, path: Path, stamp: Stamp, *, source: Literal["startup", "resume", "fork"], restored: Restored, cwd: str,
                  clock: Clock, head: list[bytes] | None = None, known: int = 0, facts: dict[str, Fact] | None = None,
-                 durability: Durability = "off", kept: bool = True, unfinished: bool = False) -> None:
+                 durability: Durability = "off", kept: bool = True, unfinished: bool = False,
+                 writer: Callable[..., Any] = LineFile) -> None:
         self.session_id = stamp.session_id
         self.path = str(path)
         self.source = source
@@ -59,7 +60,7 @@ class FileTranscript:
         self.kept = kept
         self._appended = False
         self._running: Path | None = None
-        self._file = LineFile(path, end=known, report=self.problems.append, foreign=self._heed, written=self._tell)
+        self._file = writer(path, end=known, report=self.problems.append, foreign=self._heed, written=self._tell)
         if kept:
             if known:
                 self._warn_of_others()
