@@ -13,28 +13,22 @@ and the dispatcher refuses (decision D5).
 from __future__ import annotations
 
 import inspect
-import json
-import os
-import re
 import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
-from urllib.parse import unquote, urlsplit
 
 import pluggy
 from msgspec import Struct, field
 
-from kernel import __version__, hookspecs, manifest
+from kernel import __version__, discover, hookspecs, manifest
 from kernel.errors import KernelError, LoadError
 from kernel.events import EVENTS, snake
 from kernel.registry import Registry
 
-GROUP = "kernel.plugins"
 BY_NAME = "blocked by name"
-_SECTION = b"[kernel.plugins]"
 
 Source = Literal["distribution", "inline", "installed"]
 
@@ -140,41 +134,9 @@ def _describe(plugin: Plugin) -> Plugin:
 
 
 def _distributions(path: Iterable[str]) -> Iterable[Plugin]:
-    """Installed plugins. Reads ``entry_points.txt`` directly: importing ``importlib.metadata`` costs more than the scan."""
-    seen: set[str] = set()
-    for entry in path:
-        folder = entry or "."
-        try:
-            names = sorted(n for n in os.listdir(folder) if n.endswith(".dist-info") and n not in seen)
-        except OSError:
-            continue
-        for found in names:
-            try:
-                with open(os.path.join(folder, found, "entry_points.txt"), "rb") as file:
-                    raw = file.read()
-            except OSError:
-                continue
-            if _SECTION not in raw:
-                continue
-            seen.add(found)
-            text, info = raw.decode("utf-8", "replace"), Path(folder, found)
-            section = text.split(f"[{GROUP}]", 1)[1].split("\n[", 1)[0]
-            for name, module in re.findall(r"^\s*([^=#\s]+)\s*=\s*(\S+)", section, re.MULTILINE):
-                name_version = info.stem.rsplit("-", 1)
-                yield _describe(Plugin(
-                    name=name, root=_root(info, module), source="distribution", module=module.split(":")[0],
-                    distribution=name_version[0].replace("_", "-"), version=name_version[-1]))
-
-
-def _root(info: Path, module: str) -> Path:
-    """The plugin folder of a distribution: its project folder when editable, else its package folder."""
-    try:
-        direct = json.loads((info / "direct_url.json").read_text("utf-8"))
-        if direct.get("dir_info", {}).get("editable"):
-            return Path(unquote(urlsplit(direct["url"]).path))
-    except (OSError, ValueError, KeyError, AttributeError):
-        pass
-    return info.parent / module.split(":")[0].split(".")[0]
+    for found in discover.scan(path):
+        yield _describe(Plugin(name=found.name, root=Path(found.root), source="distribution", module=found.module,
+                               distribution=found.distribution, version=found.version))
 
 
 # -- decide ------------------------------------------------------------------------------------------------------------

@@ -177,6 +177,104 @@ def test_version_and_help_import_nothing_heavy(args: list[str]) -> None:
         assert all(flag.names.split()[0] in shown for flag in FLAGS) and all(name in shown for name in cli.COMMANDS)
 
 
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder on the import path with two plugins, as pip lays them out; importing one of them ends the process."""
+    site = tmp_path / "site"
+    for name, commands in (("garden", ["garden dig", "garden plant", "fence"]), ("faulty", ["garden burn"])):
+        source = "raise SystemExit('imported')" if name == "faulty" else """
+from kernel import hookimpl
+
+class Command:
+    def __init__(self, name):
+        self.name, self.summary = name, f"what {name} is for"
+
+    def run(self, args):
+        print(self.name, *args)
+        return 0
+
+@hookimpl
+def register_commands(register):
+    for name in ("garden dig", "garden plant", "fence"):
+        register(Command(name))
+"""
+        plugin_folder(site / f"{name}_pkg", name, {"__init__.py": "", "plugin.py": source},
+                      kernel={"implements": ["register_commands"], "provides": {"commands": commands}})
+        (site / f"{name}-1.0.dist-info").mkdir()
+        (site / f"{name}-1.0.dist-info" / "entry_points.txt").write_text(f"[kernel.plugins]\n{name} = {name}_pkg.plugin\n")
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    return site
+
+
+def test_help_lists_the_commands_of_plugins_by_group_without_importing_them(site: Path) -> None:
+    (site / "garden_pkg" / "plugin.py").write_text("raise SystemExit('imported')")
+    shown = python("-m", "kernel", "--help").stdout
+    assert "\n  garden       burn, dig, plant\n" in shown and "\n  fence        (plugin garden)\n" in shown
+    (site / "garden_pkg" / ".claude-plugin" / "plugin.json").write_text("[1")
+    assert "plant" not in python("-m", "kernel", "--help").stdout
+
+
+@pytest.mark.parametrize(("args", "code"), [(["garden"], 2), (["garden", "--help"], 0), (["garden", "-h"], 0)])
+def test_a_group_of_commands_says_what_each_is_for(site: Path, args: list[str], code: int) -> None:
+    done = python("-m", "kernel", *args)
+    assert done.returncode == code, done.stderr
+    rows = dict(line.split(None, 1) for line in done.stdout.splitlines()[2:])
+    assert rows["dig"] == "what garden dig is for (plugin garden)" and rows["burn"].startswith("cannot be used: ")
+    assert python("-m", "kernel", "garden", "dig", "deep").stdout == "garden dig deep\n"
+
+
+def test_help_of_plugins_has_a_summary_for_every_command() -> None:
+    done = python("-m", "kernel", "plugins", "--help")
+    rows = dict(line.split(None, 1) for line in done.stdout.splitlines()[2:])
+    assert done.returncode == 0 and "list" in rows and all(rows.values())
+    assert "cannot be used" not in done.stdout
+
+
+# -- plugins that do not load ----------------------------------------------------------------------------------------------
+def test_the_doctor_imports_every_plugin_and_names_what_fails(site: Path) -> None:
+    done = python("-m", "kernel", "doctor", "--json")
+    report = json.loads(done.stdout)
+    states = {row["name"]: row["state"] for row in report["plugins"]}
+    assert done.returncode == 1 and (states["faulty"], states["garden"]) == ("broken", "ready")
+    assert [p for p in report["problems"] if "plugin faulty, module faulty_pkg.plugin: cannot be imported" in p]
+    quick = json.loads(python("-m", "kernel", "doctor", "--json", "--no-load").stdout)
+    assert {row["name"]: row["state"] for row in quick["plugins"]}["faulty"] == "ready"
+
+
+def test_the_doctor_finds_what_fails_while_it_registers(site: Path) -> None:
+    (site / "garden_pkg" / "plugin.py").write_text(
+        "print('hello')\nfrom kernel import hookimpl\n@hookimpl\ndef register_commands(register):\n    import no_such_module\n")
+    done = python("-m", "kernel", "doctor", "--json")
+    assert [p for p in json.loads(done.stdout)["problems"] if "register_commands raised ModuleNotFoundError" in p]
+    assert "hello" in done.stderr, "what a plugin prints is not in the report"
+
+
+WITHOUT_MANAGER = pytest.mark.parametrize("blocked", [["manager"]], ids=["manager"])
+"""Its list says more, and its tests are its own."""
+
+
+@WITHOUT_MANAGER
+def test_plugins_list_can_check_that_modules_load(site: Path, blocked: list[str], tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text(json.dumps({"kernel": {"blocked": blocked}}))
+    listing = ["-m", "kernel", "plugins", "list", "--json"]
+    plain, checked = (python(*listing, *more, CLAUDE_CONFIG_DIR=str(tmp_path)) for more in ([], ["--check"]))
+    assert {r["name"]: r["state"] for r in json.loads(plain.stdout)}["faulty"] == "ready" and plain.returncode == 0
+    rows = {r["name"]: r for r in json.loads(checked.stdout)}
+    assert checked.returncode == 1 and rows["faulty"]["state"] == "broken" and rows["garden"]["state"] == "ready"
+    assert "cannot be imported" in rows["faulty"]["errors"][0]
+
+
+@WITHOUT_MANAGER
+def test_plugins_list_shows_the_events_that_a_plugin_answers(site: Path, blocked: list[str], tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text(json.dumps({"kernel": {"blocked": blocked}}))
+    plugin_folder(site / "garden_pkg", "garden", kernel={
+        "implements": ["register_tools", "stop", "pre_tool_use"], "provides": {"tools": ["Dig"]}})
+    plugin_folder(site / "faulty_pkg", "faulty", kernel={"implements": ["*"]})
+    done = python("-m", "kernel", "plugins", "list", CLAUDE_CONFIG_DIR=str(tmp_path))
+    lines = {line.split()[0]: line for line in done.stdout.splitlines() if line.strip()}
+    assert "tools: Dig, hooks: stop pre_tool_use" in lines["garden"] and "hooks: every event" in lines["faulty"]
+
+
 def test_importing_the_kernel_costs_nothing() -> None:
     done = python("-c", "import sys, kernel; print(*sys.modules)")
     assert [m for m in done.stdout.split() if m.startswith(("kernel", "pluggy", "msgspec", "anyio"))] == ["kernel"]

@@ -52,6 +52,43 @@ def test_which_model_is_chosen(flag: Any, variable: Any, restored: Any, setting:
     assert (provider.name, info.id) == ("anthropic", f"anthropic/{chosen}")
 
 
+@pytest.mark.parametrize(("model", "told"), [
+    ("oracel:wise", "did you mean --model oracle:wise? Providers are anthropic, oracle"), ("orcle:a:b", "oracle:a:b?"),
+    ("oracle", "'oracle' is a provider, and no model of it is named (--model oracle:MODEL)"), ("oracle:", "oracle:MODEL")])
+def test_a_misspelt_or_lonely_provider_is_not_asked_of_the_default_one(tmp_path: Path, model: str, told: str) -> None:
+    both = (Provider("anthropic"), Provider("oracle"))
+    with pytest.raises(UsageError) as caught:
+        harness(tmp_path, providers=both, model=model).choose_model()
+    assert told in str(caught.value)
+    chosen = harness(tmp_path, {"kernel": {"provider": "anthropic"}}, providers=both, model=model).choose_model()
+    assert chosen[1].id == f"anthropic/{model}", "models of a provider that was chosen may have any name"
+
+
+@pytest.mark.parametrize("model", [
+    "sonnet", "us.anthropic.claude-sonnet-4-20250514-v1:0", "llama3:8b", "anthropic", "a:b", ":x", ""])
+def test_what_is_no_providers_name_is_asked_of_the_default_one(tmp_path: Path, model: str) -> None:
+    both = (Provider("anthropic"), Provider("oracle"))
+    assert harness(tmp_path, providers=both).provider_of(model)[1].id == f"anthropic/{model}"
+
+
+async def asked_without_a_key(tmp_path: Path, *providers: Provider) -> str:
+    from kernel import ModelError
+    from kernel.testing import Turn
+
+    kit = Kit(tmp_path, [Turn(fail=ModelError("no key", kind="authentication_error", hint="set it"))])
+    plugin = kit.harness.plugins.get("test-kit")
+    assert plugin is not None and plugin.manifest is not None
+    plugin.manifest.kernel.provides = {"models": [p.name for p in providers]}
+    return (await kit.run("go")).text
+
+
+@pytest.mark.anyio
+async def test_who_has_no_key_is_told_who_else_could_be_asked(tmp_path: Path) -> None:
+    told = await asked_without_a_key(tmp_path, Provider("anthropic"), Provider("oracle"))
+    assert told == "API Error: no key (set it; other providers are installed: oracle (--model PROVIDER:MODEL))"
+    assert await asked_without_a_key(tmp_path, Provider("anthropic")) == "API Error: no key (set it)"
+
+
 def test_which_provider_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     both = (Provider("anthropic"), Provider("local"))
     assert harness(tmp_path, providers=both).provider_of("m")[1].id == "anthropic/m"

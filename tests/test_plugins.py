@@ -187,7 +187,7 @@ def test_versions_are_compared_as_numbers() -> None:
 async def test_a_module_is_imported_when_its_first_hook_fires_and_not_before(install: Install, tmp_path: Path) -> None:
     install("lazy", STOP, implements=["stop"])
     install("idle", "@hookimpl\ndef session_end(event): pass\n", implements=["session_end"])
-    kit = Kit(tmp_path, [call("Nothing"), text("done")], installed=["lazy", "idle"])
+    kit = Kit(tmp_path, [call("Nothing"), text("done")], installed=["lazy", "idle"], check=False)
     session = kit.open()
     seen: list[bool] = []
     kit.harness.plugins.register("watch", module(user_prompt_submit=lambda event: seen.append(module_of("lazy") in sys.modules)))
@@ -233,7 +233,7 @@ async def test_a_plugin_that_cannot_be_loaded_is_named_and_stops_nobody(case: st
     code, implements, says = FAULTY[case]
     install("faulty", code, implements=implements)
     install("good", STOP, implements=["stop"])
-    kit = Kit(tmp_path, [text("done")], installed=["faulty", "good"])
+    kit = Kit(tmp_path, [text("done")], installed=["faulty", "good"], check=False)
     run = await kit.run("go")
     assert (run.result.result, run.result.terminal_reason) == ("done", "completed")
     told = [n for n in run.notices() if "plugin 'faulty'" in n or "plugin faulty" in n]
@@ -297,7 +297,8 @@ def test_a_folder_whose_python_part_is_not_installed_says_so(tmp_path: Path) -> 
 async def test_a_gate_that_cannot_be_loaded_or_fails_denies_and_names_itself(
         code: str, install: Install, tmp_path: Path, probe: Any) -> None:
     install("guard", code, implements=["pre_tool_use"])
-    kit = Kit(tmp_path, [call("Probe"), call("Probe"), text("done")], installed=["guard"], tools=[tool := probe()])
+    kit = Kit(tmp_path, [call("Probe"), call("Probe"), text("done")], installed=["guard"], check=False,
+              tools=[tool := probe()])
     run = await kit.run("go")
     assert tool.ran == [] and run.result.terminal_reason == "completed"
     for id in ("call_1", "call_2"):
@@ -310,7 +311,7 @@ def test_a_duplicate_name_names_both_plugins(install: Install, site: Path, tmp_p
     code = "class T:\n    name = 'Same'\n@hookimpl\ndef register_tools(register): register(T())\n"
     install("first", code, implements=["register_tools"], provides={"tools": ["Same"]})
     install("second", code, implements=["register_tools"], provides={"tools": ["Same"]})
-    kit = Kit(tmp_path, installed=["first", "second"])
+    kit = Kit(tmp_path, installed=["first", "second"], check=False)
     assert kit.harness.tools.owner("Same") == "first"
     plugin = kit.harness.plugins.get("second")
     assert plugin is not None and plugin.state == "broken"
@@ -337,7 +338,7 @@ def test_a_registration_that_raises_breaks_its_plugin_alone(install: Install, tm
     install("bad", "@hookimpl\ndef register_tools(register): raise ValueError('no tools today')\n", implements=["register_tools"])
     good = "class T:\n    name = 'Good'\n@hookimpl\ndef register_tools(register): register(T())\n"
     install("good", good, implements=["register_tools"], provides={"tools": ["Good"]})
-    kit = Kit(tmp_path, installed=["bad", "good"])
+    kit = Kit(tmp_path, installed=["bad", "good"], check=False)
     assert "Good" in kit.harness.tools.names()
     assert any("plugin bad: register_tools raised ValueError: no tools today" in a for a in kit.harness.announced)
 
@@ -345,7 +346,7 @@ def test_a_registration_that_raises_breaks_its_plugin_alone(install: Install, tm
 def test_what_is_registered_without_being_declared_is_warned_of(install: Install, tmp_path: Path) -> None:
     code = "class T:\n    name = 'Hidden'\n@hookimpl\ndef register_tools(register): register(T())\n"
     install("sly", code, implements=["register_tools"])
-    kit = Kit(tmp_path, installed=["sly"])
+    kit = Kit(tmp_path, installed=["sly"], check=False)
     assert "Hidden" in kit.harness.tools.names()
     plugin = kit.harness.plugins.get("sly")
     assert plugin is not None and "registers Hidden, which metadata.kernel.provides.tools does not name" in plugin.warnings[0]

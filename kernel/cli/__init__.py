@@ -1,13 +1,17 @@
-"""The ``kernel`` command. ``--version`` and ``--help`` import nothing else; each command is imported when it is called."""
+"""The ``kernel`` command. ``--version`` and ``--help`` import next to nothing; each command is imported when it is called."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from kernel import CONTRACT, __version__
-from kernel.cli.table import ALIASES, COMMANDS
+from kernel.cli.table import ALIASES, COMMANDS, OWN
+
+if TYPE_CHECKING:
+    from kernel.frontend import Command
 
 
 def main(args: list[str] | None = None) -> int:
@@ -50,8 +54,9 @@ def _main(args: list[str]) -> int:
         return 0
     if first in ("-h", "--help"):
         from kernel.cli.flags import help_text
+        from kernel.discover import commands
 
-        print(help_text())
+        print(help_text(commands(sys.path)))
         return 0
     import signal
 
@@ -64,18 +69,36 @@ def _command(args: list[str]) -> int:
     name = ALIASES.get(args[0], args[0]) if args else ""
     words = [name, *args[1:2]]
     if _is_word(name) and name != "run":
-        from kernel.cli.commands import plugin_command
-
         for count in (2, 1):  # the longer name is the more special one
             taken = words[:count]
             if len(taken) == count and all(map(_is_word, taken)) and (count == 2 or name not in COMMANDS):
-                command = plugin_command(" ".join(taken))
+                command = _of_a_plugin(" ".join(taken))
                 if command is not None:
                     return command.run(args[count:])
+        if name not in COMMANDS and args[1:] in ([], ["-h"], ["--help"]):
+            from kernel.cli.commands import group_help
+
+            if told := group_help(name):
+                print(told)
+                return 0 if args[1:] else 2
     if name in COMMANDS and name != "run":
         return int(import_module(COMMANDS[name][0]).main(args[1:]))
     _enter_harness(args)
     return int(import_module("kernel.cli.run").main(["-p", *args[1:]] if name == "run" else args))
+
+
+def _of_a_plugin(name: str) -> Command | None:
+    """The command that a plugin brings. Where that plugin cannot be used, a command of ours takes its place and says so."""
+    from kernel.cli.commands import plugin_command
+    from kernel.errors import PluginError
+
+    try:
+        return plugin_command(name)
+    except PluginError as error:
+        if name not in OWN:
+            raise
+        print(f"Warning: {error}", file=sys.stderr)
+        return None
 
 
 def _enter_harness(args: list[str]) -> None:

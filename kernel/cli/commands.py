@@ -40,3 +40,33 @@ def _blocked() -> list[str]:
 def summaries() -> dict[str, str]:
     """Name -> plugin of every command that a plugin provides."""
     return {name: p.name for p in find(installed=here()) if p.manifest for name in p.manifest.kernel.provides.get("commands", ())}
+
+
+def group_help(name: str) -> str:
+    """What the commands of two words are that begin with that one, with their summaries; empty where there are none.
+
+    The plugins that bring them are loaded, and no others; one that cannot be is named instead of its summaries.
+    """
+    rows = group(name)
+    width = max((len(row[0]) for row in rows), default=0)
+    return "\n".join([f"usage: kernel {name} COMMAND [arguments]", "",
+                      *(f"  {word:<{width}}  {told}" for word, told in rows)]) if rows else ""
+
+
+def group(name: str) -> list[tuple[str, str]]:
+    """Second word and summary of every command of a group, in order."""
+    theirs = {full: plugin for full, plugin in summaries().items() if full.startswith(f"{name} ")}
+    if not theirs:
+        return []
+    found = find(installed=here())
+    decide(found, _blocked())
+    plugins = PluginSet(found)
+    rows: list[tuple[str, str]] = []
+    for full, plugin in sorted(theirs.items()):
+        registry: Registry[Any] = Registry("commands")
+        plugins.fill(registry, "commands", only=full)
+        command: Command | None = registry.get(full)
+        provider = plugins.get(plugin)
+        told = command.summary if command else f"cannot be used: {'; '.join(provider.errors) if provider else 'not registered'}"
+        rows.append((full.removeprefix(f"{name} "), f"{told} (plugin {plugin})"))
+    return rows

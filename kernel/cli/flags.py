@@ -24,7 +24,7 @@ FLAGS = (
     Flag("--input-format", "value", "input_format", "text or stream-json"),
     Flag("--verbose", "switch", "verbose", "all messages; stream-json needs it"),
     Flag("--include-partial-messages", "switch", "include_partial_messages", "the model's stream as it comes"),
-    Flag("--include-hook-events", "switch", "include_hook_events", "messages about every hook that runs"),
+    Flag("--include-hook-events", "switch", "include_hook_events", "messages about configured hooks; not about those in Python"),
     Flag("--replay-user-messages", "switch", "replay_user_messages", "repeat user messages read from stdin"),
     Flag("--model", "value", "model", "alias, id, or provider:model"),
     Flag("--max-turns", "integer", "max_turns", "end after that many turns with tool calls"),
@@ -103,12 +103,18 @@ def parser() -> Any:
     return made
 
 
-def help_text() -> str:
+def help_text(plugins: dict[str, str] | None = None) -> str:
+    """The whole of ``kernel --help``.
+
+    :param plugins: command -> plugin of the commands that plugins bring.
+    """
     from kernel.cli.table import COMMANDS
 
     lines = ["kernel: a plugin-first harness for language models", "",
              "usage: kernel -p PROMPT [flags]     (or: ... | kernel -p)", "       kernel COMMAND [arguments]", "", "commands:"]
     lines += [f"  {name:<12} {summary}" for name, (_, summary) in COMMANDS.items()]
+    if plugins:
+        lines += ["", "commands of plugins (kernel COMMAND --help says more):", *_grouped(plugins)]
     lines += ["", "flags:"]
     for flag in FLAGS:
         value = {"switch": "", "many": " X [X ...]", "maybe": " [X]"}.get(flag.kind, " X")
@@ -118,3 +124,18 @@ def help_text() -> str:
     lines += ["", "  -v, --version                              the contract's version and kernel's own",
               "", "Documentation: docs/index.md of the project."]
     return "\n".join(lines)
+
+
+def _grouped(plugins: dict[str, str]) -> list[str]:
+    """Commands of two words by their first one: one paragraph for each, and one line for all that stand alone."""
+    from textwrap import wrap
+
+    groups: dict[str, list[str]] = {}
+    for name in sorted(plugins):
+        first, _, rest = name.partition(" ")
+        groups.setdefault(first, []).extend([rest] if rest else [])
+    lines: list[str] = []
+    for first, rest in groups.items():
+        told = wrap(", ".join(rest), 100) or [f"(plugin {plugins[first]})"]
+        lines += [f"  {first if n == 0 else '':<12} {line}" for n, line in enumerate(told)]
+    return lines

@@ -77,12 +77,14 @@ def row(plugin: Any) -> dict[str, Any]:
 
 def main(args: list[str]) -> int:
     if not args or args[0] in ("-h", "--help"):
-        from kernel.cli.commands import summaries
+        from kernel.cli.commands import group
 
-        more = {name.removeprefix("plugins "): plugin for name, plugin in summaries().items() if name.startswith("plugins ")}
-        if more:
-            width = max(map(len, more))
-            app.info.epilog = "\n\n".join(f"{name:<{width}}  (plugin {plugin})" for name, plugin in sorted(more.items()))
+        rows = dict(group("plugins"))
+        rows.setdefault("list", "every plugin with its version, state and what it brings")
+        width = max(map(len, rows))
+        print("\n".join(["usage: kernel plugins COMMAND [arguments]", "",
+                         *(f"  {word:<{width}}  {told}" for word, told in sorted(rows.items()))]))
+        return 0 if args else 2
     return call(app, args)
 
 

@@ -9,4 +9,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Name -> module and summary. The module has ``main(args) -> exit code``. Plugins add commands of their own."""
 
+OWN = frozenset(("plugins list",))
+"""Commands of two words that are ours as well: they work without the plugin that does more."""
+
 ALIASES = {"plugin": "plugins"}
