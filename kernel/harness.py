@@ -203,7 +203,8 @@ class Harness:
         from difflib import get_close_matches
 
         if not rest.strip(":") and given in self.providers():
-            raise UsageError(f"{given!r} is a provider, and no model of it is named", context="model", hint=f"--model {given}:MODEL")
+            raise UsageError(f"{given!r} is a provider, and no model of it is named", context="model",
+                             hint=f"--model {given}:MODEL")
         near = get_close_matches(given, self.providers(), n=1, cutoff=0.75) if rest else []
         if near:
             raise UsageError(f"no plugin provides the model provider {given!r}", context="model",

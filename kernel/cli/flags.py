@@ -135,7 +135,7 @@ def _grouped(plugins: dict[str, str]) -> list[str]:
         first, _, rest = name.partition(" ")
         groups.setdefault(first, []).extend([rest] if rest else [])
     lines: list[str] = []
-    for first, rest in groups.items():
-        told = wrap(", ".join(rest), 100) or [f"(plugin {plugins[first]})"]
+    for first, words in groups.items():
+        told = wrap(", ".join(words), 100) or [f"(plugin {plugins[first]})"]
         lines += [f"  {first if n == 0 else '':<12} {line}" for n, line in enumerate(told)]
     return lines
