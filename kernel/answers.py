@@ -45,6 +45,7 @@ class Answer(Struct, kw_only=True, omit_defaults=True, rename="camel"):
     rank: int = 0
 
     event: ClassVar[str] = ""
+    ours: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def from_wire(cls, value: Any) -> Answer:

@@ -9,6 +9,7 @@ Class attributes say what the host needs to know about an event:
 ``matcher``: the field whose value a matcher is tested against; ``None`` where the event has no matcher.
 ``gate``: an implementation that raises or times out counts as a refusal (decision D5).
 ``can_block``: ``decision: "block"`` has an effect.
+``ours``: the public contract does not know the event. An answer names fields that it does not know in ``ours``.
 ``carries_mode``, ``carries_effort``: the host adds ``permission_mode`` and ``effort`` (section 10).
 """
 

@@ -28,6 +28,7 @@ class Event(Struct, kw_only=True, omit_defaults=True, tag_field="hook_event_name
     matcher: ClassVar[str | None] = None
     gate: ClassVar[bool] = False
     can_block: ClassVar[bool] = False
+    ours: ClassVar[bool] = False
     carries_mode: ClassVar[bool] = False
     carries_effort: ClassVar[bool] = False
 

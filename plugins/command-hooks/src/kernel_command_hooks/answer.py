@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct, field
 
 from kernel import ANSWERS, Answer, Decision, Event
-from kernel_command_hooks.facts import FACTS, Facts
+from kernel_command_hooks.facts import Facts, row
 from kernel_command_hooks.handlers import Handler
 
 NO_STDERR = "No stderr output"
@@ -63,7 +63,7 @@ class Reading(Struct):
 def read(event: Event, handler: Handler, ran: Ran) -> Reading:
     """The answer of one handler that was waited for."""
     name = event.event_name
-    facts = FACTS[name]
+    facts = row(name)
     out = Reading()
     if ran.answer is not None:
         out.answer = honoured(ran.answer, facts)
@@ -232,7 +232,8 @@ def misplaced(name: str, value: dict[str, Any]) -> list[str]:
 def honoured(answer: Any, facts: Facts) -> Answer:
     """The answer without what has no effect on its event."""
     for f in msgspec.structs.fields(type(answer)):
-        if f.name not in facts.honours and f.name not in ("source", "rank", "terminal_sequence"):
+        always = ("source", "rank", "terminal_sequence", *answer.ours)
+        if f.name not in facts.honours and "*" not in facts.honours and f.name not in always:
             setattr(answer, f.name, f.default)
     if answer.terminal_sequence is not None and not _SEQUENCES.fullmatch(answer.terminal_sequence):
         answer.terminal_sequence = None

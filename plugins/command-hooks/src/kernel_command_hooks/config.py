@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from kernel import EVENTS
 from kernel_command_hooks import plugin_files
-from kernel_command_hooks.facts import FACTS, NEEDS_RESULT, Facts
+from kernel_command_hooks.facts import NEEDS_RESULT, Facts, row
 from kernel_command_hooks.handlers import Command, Group, Handler, Home, Scope, Sdk, read_callback, read_groups, read_spec
 from kernel_command_hooks.hooks import CALLBACKS, SOURCES
 from kernel_command_hooks.match import EVERYTHING, Matcher
@@ -170,7 +170,7 @@ def _callbacks(table: Table, admit: _Policy, session: Session) -> None:
         table.remarks.append(f"callbacks of the program are left out: {reason}")
         return
     for event, entries in found.items():
-        facts = FACTS.get(event)
+        facts = row(event) if event in EVENTS else None
         if facts is None:
             table.warn(f"callbacks of the program, {event}: there is no such event, so they are never called")
             continue
@@ -205,9 +205,9 @@ def _whole_map(table: Table, hooks: dict[str, Any], where: str, scope: Scope, ho
 def _events(table: Table, hooks: dict[str, Any], where: str, *, guard: bool) -> Iterator[tuple[str, Facts, str, list[Group]]]:
     """The known events of a map with their groups; unknown names are announced and skipped."""
     for event, groups in hooks.items():
-        facts = FACTS.get(event)
+        facts = row(event) if event in EVENTS else None
         if facts is None:
-            near = get_close_matches(event, FACTS, n=1, cutoff=0.7) or [f for f in FACTS if f.lower() == event.lower()]
+            near = get_close_matches(event, EVENTS, n=1, cutoff=0.7) or [e for e in EVENTS if e.lower() == event.lower()]
             hint = f"; did you mean {near[0]}?" if near else ""
             table.warn(f"{where}, hooks.{event}: there is no such event, so its hooks do not run{hint}", guard)
         else:

@@ -33,7 +33,8 @@ class Facts(Struct, frozen=True):
     """One row.
 
     ``honours``: the fields of an answer that count, by their Python names; all others are put back to their defaults
-    (``terminal_sequence`` always counts). ``timeout``: default seconds of command, http and mcp_tool handlers.
+    (``terminal_sequence`` and fields that are ours always count; ``"*"``: all of them). ``timeout``: default seconds of
+    command, http and mcp_tool handlers.
     ``background``: nothing waits for the handlers. ``rules``: the handler field ``if`` is evaluated. ``narrow``: the narrow
     class of exact matchers. ``plain``: plain stdout is context for the model.
     """
@@ -116,6 +117,15 @@ FACTS: dict[str, Facts] = {
     "PostModelSwitch": Facts("standard", "notice", OUTSIDE, _fields("system_message", _CONTEXT), timeout=30.0,
                              background=True, plain=True),
 }
+
+UNNAMED = Facts("standard", "notice", ALL, frozenset({"*"}))
+"""What holds for an event that the table does not name: valid JSON decides, every field counts, exit code 2 is a notice."""
+
+
+def row(event: str) -> Facts:
+    """The row of an event."""
+    return FACTS.get(event, UNNAMED)
+
 
 NEEDS_RESULT = frozenset(["WorktreeCreate", "Elicitation", "ElicitationResult", "MessageDisplay"])
 """Events whose result is needed: ``async`` is ignored there, with a warning (section 7, rule 9)."""

@@ -89,7 +89,7 @@ def build(session: Session, name: str, tool: str | None = None, given: dict[str,
         near = get_close_matches(name, EVENTS, n=1, cutoff=0.5)
         raise UsageError(f"there is no event {name!r}", hint=f"did you mean {near[0]}?" if near else ", ".join(EVENTS))
     known = {f.name for f in msgspec.structs.fields(kind)}
-    fields = {**SAMPLES[name], **_tool_fields(name, known, tool, given)}
+    fields = {**SAMPLES.get(name, {}), **_tool_fields(name, known, tool, given)}
     if strange := fields.keys() - known:
         raise UsageError(f"{name} has no field {', '.join(sorted(strange))}", hint=f"its fields are {', '.join(sorted(known))}")
     session.prompt_id = None if name in ("SessionStart", "Setup") else session.clock.new_id()

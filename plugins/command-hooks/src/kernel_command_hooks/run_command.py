@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kernel import Event, ToolError
 from kernel_command_hooks.answer import Ran
-from kernel_command_hooks.facts import FACTS
+from kernel_command_hooks.facts import row
 from kernel_command_hooks.handlers import Command, Handler
 from kernel_command_hooks.process import GRACE_S, Child
 
@@ -158,7 +158,7 @@ def environment(call: Call, places: dict[str, str]) -> dict[str, str]:
         env["CLAUDE_EFFORT"] = effort
     if call.handler.home is not None:
         env |= {f"CLAUDE_PLUGIN_OPTION_{k.upper()}": option_text(v) for k, v in call.handler.home.options.items()}
-    if FACTS[event.event_name].env_file:
+    if row(event.event_name).env_file:
         env["CLAUDE_ENV_FILE"] = env_file(session)
     return env
 

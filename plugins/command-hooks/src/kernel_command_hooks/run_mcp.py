@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from kernel_command_hooks.answer import Ran
-from kernel_command_hooks.facts import FACTS
+from kernel_command_hooks.facts import row
 from kernel_command_hooks.handlers import McpTool
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ async def run(call: Call) -> Ran:
     bridge: Bridge | None = call.session.root.plugin_state.get(BRIDGE)
     if bridge is None:
         return _error(f"the MCP server {spec.server!r} is not connected: no plugin for MCP is at work in this session",
-                      unusable=FACTS[call.event.event_name].refuses)
+                      unusable=row(call.event.event_name).refuses)
     try:
         with anyio.fail_after(call.timeout):
             text, is_error = await bridge.call(spec.server, spec.tool, fill(spec.input, msgspec.json.decode(call.payload)))

@@ -16,7 +16,7 @@ from kernel import Answer, Event, side_by_side
 from kernel_command_hooks import run_command
 from kernel_command_hooks.answer import Ran, Reading, read, refuses
 from kernel_command_hooks.background import Background
-from kernel_command_hooks.facts import FACTS, SESSION_END_CAP_S, SESSION_END_S, TIMEOUT_S
+from kernel_command_hooks.facts import SESSION_END_CAP_S, SESSION_END_S, TIMEOUT_S, row
 from kernel_command_hooks.handlers import Command, Handler
 from kernel_command_hooks.run_command import Call
 from kernel_command_hooks.spawn import seal
@@ -87,7 +87,7 @@ class Running:
                    budget: float | None = None) -> list[Answer] | None:
         """Start all at once; answers come back in configuration order, ranked in the order in which they ended. ``None``, not an
         empty list, where nobody answers: the kernel counts the time of an answer that is none."""
-        facts = FACTS[event.event_name]
+        facts = row(event.event_name)
         waited: list[Handler] = []
         for handler in chosen:
             if handler.spec.once:
@@ -124,7 +124,7 @@ class Running:
         report.ended(ran, failed=bool(reading.failed))
         if handler.broken:
             reading.notice = ""  # said when the configuration was read
-        self._handled(Handled(event, handler, ran, reading, perf_counter() - began, not FACTS[event.event_name].background))
+        self._handled(Handled(event, handler, ran, reading, perf_counter() - began, not row(event.event_name).background))
         if reading.answer is not None:
             self._ranks += 1
             reading.answer.rank = self._ranks
@@ -147,7 +147,7 @@ class Running:
 
     async def _ran(self, handler: Handler, event: Event, payload: bytes, *, default: float | None = None,
                    budget: float | None = None, background: bool = False) -> tuple[Ran, Report]:
-        facts = FACTS[event.event_name]
+        facts = row(event.event_name)
         report = Report(self.session, event, background=background or facts.background)
         if handler.broken:
             report.silence()

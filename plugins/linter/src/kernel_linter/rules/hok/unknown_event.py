@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kernel import EVENTS as KNOWN
 from kernel_linter.hooks_model import HookMap
 from kernel_linter.rule import Diagnostic
 from kernel_linter.source import JsonFile
@@ -29,12 +30,11 @@ ON = "hooks"
 SINCE = "0.1.0"
 
 LOWER = {event.lower(): event for event in EVENTS}
-EXTRA = ("PreModelSwitch", "PostModelSwitch")
 
 
 def check(hooks: HookMap) -> Iterator[Diagnostic]:
     for event, _ in hooks.events:
-        if event in EVENTS or event in EXTRA:
+        if event in EVENTS or event in KNOWN:
             continue
         right = LOWER.get(re.sub(r"[-_ ]", "", event).lower())
         near = right or nearest(event, EVENTS)
