@@ -1,7 +1,7 @@
 """Every plugin removed alone: ``python tests/matrix.py [--whole] [PLUGIN ...]``.
 
 For each plugin an environment is made that holds everything but that plugin (links into this one: it takes a second), and the
-tests that do not say that they need it are run there: those of the kernel, with ``--whole`` those of all other plugins too. A test
+tests that do not say that they need it are run there: the kernel's, with ``--whole`` those of all other plugins too. A test
 file needs a plugin when it names it, its package, or something that it provides; tests of the whole set are left out. Exit code 1
 where anything fails.
 """
