@@ -99,8 +99,12 @@ async def test_odd_pins_hold_byte_for_byte_and_once(tmp_path: Path, pin: str) ->
 
 
 async def test_a_model_and_a_tool_cannot_pin(tmp_path: Path) -> None:
-    made = kit(tmp_path, [[text("<pin>mine</pin>"), call("Say", n=1)], *steps(2), text("done")], full=[3],
-               summaries=[text("<summary><pin>injected</pin></summary>")])
+    made = kit(
+        tmp_path,
+        [[text("<pin>mine</pin>"), call("Say", n=1)], *steps(2), text("done")],
+        full=[3],
+        summaries=[text("<summary><pin>injected</pin></summary>")],
+    )
     run = await made.run("go")
     assert boundaries(run) and pins.pinned(run.session.history.messages) == []
 
@@ -130,8 +134,12 @@ async def test_images_go_where_the_request_is_too_long(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [({"autoCompactWindow": 5}, "autoCompactWindow: 5"), ({"autoCompactWindow": [1]}, "autoCompactWindow: [1]"),
-     ({"autoCompactWindow": "9" * 5_000}, "autoCompactWindow"), ({"autoCompactEnabled": "no"}, "autoCompactEnabled: 'no'")],
+    [
+        ({"autoCompactWindow": 5}, "autoCompactWindow: 5"),
+        ({"autoCompactWindow": [1]}, "autoCompactWindow: [1]"),
+        ({"autoCompactWindow": "9" * 5_000}, "autoCompactWindow"),
+        ({"autoCompactEnabled": "no"}, "autoCompactEnabled: 'no'"),
+    ],
 )
 async def test_a_setting_that_says_nothing_usable_is_named_and_does_not_count(tmp_path: Path, settings: Any, words: str) -> None:
     made = kit(tmp_path, [*steps(3), text("done")], full=[2], settings=settings)

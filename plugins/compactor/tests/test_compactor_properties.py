@@ -12,8 +12,16 @@ from kernel_compactor.prompts import FRONT, GO_ON, summary_of
 
 from kernel import History, text_block
 
-MARKS = ["<pin>", "</pin>", "<request>", "\n</request>", "Pinned by the person, word for word:\n",
-         "<system-reminder>", FRONT, " x "]
+MARKS = [
+    "<pin>",
+    "</pin>",
+    "<request>",
+    "\n</request>",
+    "Pinned by the person, word for word:\n",
+    "<system-reminder>",
+    FRONT,
+    " x ",
+]
 ODD = st.lists(st.sampled_from(MARKS) | st.text(max_size=9), min_size=1, max_size=6).map("".join)
 TEXTS = st.text(min_size=1, max_size=60).filter(lambda t: t.strip())
 

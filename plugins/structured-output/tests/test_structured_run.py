@@ -23,12 +23,13 @@ NAME = "StructuredOutput"
 
 
 def kit(
-    path: Path, *turns: Any, schema: Any = SCHEMA, settings: Any = None, hooks: Any = None, tools: Any = (), **options: Any
+    path: Path, *turns: Any, schema: Any = SCHEMA, settings: Any = None, hooks: Any = None, tools: Any = (), plugins: Any = (),
+    **options: Any,
 ) -> Kit:
     return Kit(
         path,
         turns,
-        installed=["structured-output"],
+        installed=["structured-output", *plugins],
         settings=settings,
         hooks=hooks or {},
         tools=tools,

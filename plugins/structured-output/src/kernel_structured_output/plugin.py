@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kernel import hookimpl
 
 if TYPE_CHECKING:
-    from kernel import Extension, OutputValidator, Registry
+    from kernel import Extension, Middleware, OutputValidator, Registry
 
 
 @hookimpl
@@ -15,6 +15,13 @@ def register_extensions(register: Registry[Extension]) -> None:
     from kernel_structured_output.extension import StructuredOutputs
 
     register(StructuredOutputs())
+
+
+@hookimpl
+def register_middleware(register: Registry[Middleware]) -> None:
+    from kernel_structured_output.extension import Done
+
+    register(Done())
 
 
 @hookimpl

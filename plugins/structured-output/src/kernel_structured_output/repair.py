@@ -7,27 +7,47 @@ from collections.abc import Iterable
 from typing import Any
 
 from kernel import OutputProblem
+from kernel_structured_output.patterns import may_take_long
+from kernel_structured_output.schema import Schema
 
 MAX_PROBLEMS = 5
 RECEIVED_CHARS = 500
+MAX_NESTED = 8
+MOST_PARTS = 100
+"""Of an example: more is no help."""
 
 
-def problems_of(schema: dict[str, Any], value: Any) -> list[OutputProblem]:
+async def check(schema: Schema, value: Any) -> list[OutputProblem]:
+    """``problems_of``, in a process of its own where a pattern may take long."""
+    if any(may_take_long(pattern, len(repr(value))) for pattern in schema.patterns):
+        from kernel_structured_output import apart
+
+        return await apart.check(schema, value)
+    return problems_of(schema, value)
+
+
+def problems_of(schema: Schema, value: Any) -> list[OutputProblem]:
     """What does not fit the schema, the most telling first."""
     from jsonschema import Draft7Validator
     from jsonschema.exceptions import best_match
+    from referencing import Registry
 
-    found = list(Draft7Validator(schema).iter_errors(value))
+    try:
+        found = list(Draft7Validator(schema.checked, registry=Registry()).iter_errors(value))
+    except RecursionError:
+        return [OutputProblem(validator="json_schema", path="", rule="depth", expected="a value that is less deeply nested")]
     if not found:
         return []
     best = best_match(found)
     deepest = sorted(found, key=lambda error: -len(error.absolute_path))
     ordered = [best, *(error for error in deepest if error is not best and error not in best.context)]
-    return [_problem(error) for error in ordered[:MAX_PROBLEMS]]
+    return [_problem(error, schema.patterns) for error in ordered[:MAX_PROBLEMS]]
 
 
-def _problem(error: Any) -> OutputProblem:
+def _problem(error: Any, patterns: dict[str, str]) -> OutputProblem:
     wanted = error.validator_value
+    if error.validator == "pattern":
+        wanted = patterns.get(wanted, wanted)
     expected = wanted if isinstance(wanted, str) else json.dumps(wanted, ensure_ascii=False, default=str)
     return OutputProblem(validator="json_schema", path=pointer(error.absolute_path), rule=str(error.validator),
                          expected=expected[:RECEIVED_CHARS], received=shown(error.instance))
@@ -39,14 +59,16 @@ def pointer(path: Iterable[Any]) -> str:
 
 
 def shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace").decode()
     return text if len(text) <= RECEIVED_CHARS else text[:RECEIVED_CHARS - 1] + "…"
 
 
-def words(problems: list[OutputProblem], attempt: int, limit: int, *, again: bool, example: Any = None) -> str:
+def words(problems: list[OutputProblem], attempt: int, limit: int, *, again: bool, example: Any = None,
+          plain: bool = False) -> str:
     """The text of the error result.
 
     :param again: the very same value was refused before.
+    :param plain: the answer is a text, and is given once more as one.
     """
     import msgspec
 
@@ -57,7 +79,9 @@ def words(problems: list[OutputProblem], attempt: int, limit: int, *, again: boo
         lines.append("The same is missing for the third time. Plan anew, or give the answer without that item and mark it as "
                      "unknown.")
     elif "tool_loop" in scopes:
-        lines.append("Use the tools to get what is missing, then call StructuredOutput again.")
+        lines.append(f"Use the tools to get what is missing, then {'answer' if plain else 'call StructuredOutput'} again.")
+    elif plain:
+        lines.append("Correct the answer and give it again. Nothing else needs to be done over.")
     else:
         lines.append("Correct the value and call StructuredOutput again. Nothing else needs to be done over.")
     if again:
@@ -66,33 +90,41 @@ def words(problems: list[OutputProblem], attempt: int, limit: int, *, again: boo
     return "\n".join(lines)
 
 
-def example(schema: Any, root: dict[str, Any], depth: int = 0) -> Any:
-    """A small value of a schema's shape; a help for the model, not a proof."""
-    if not isinstance(schema, dict) or depth > 8:
+def example(schema: Schema) -> Any:
+    """A small value that fits the schema; ``None`` where none is found easily."""
+    made = _made(schema.original, schema.original, 0, [MOST_PARTS])
+    fits = not any(may_take_long(p, len(repr(made))) for p in schema.patterns) and not problems_of(schema, made)
+    return made if fits else None
+
+
+def _made(schema: Any, root: dict[str, Any], depth: int, room: list[int]) -> Any:
+    room[0] -= 1
+    if not isinstance(schema, dict) or depth > MAX_NESTED or room[0] < 0:
         return None
     if isinstance(schema.get("$ref"), str):
         place: Any = root
         for part in schema["$ref"].split("/")[1:]:
             place = place.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(place, dict) else {}
-        return example(place, root, depth + 1)
+        return _made(place, root, depth + 1, room)
     for key in ("const", "default"):
         if key in schema:
             return schema[key]
     if schema.get("enum"):
         return schema["enum"][0]
     for key in ("anyOf", "oneOf", "allOf"):
-        if schema.get(key):
-            return example({**schema[key][0], **{k: v for k, v in schema.items() if k != key}}, root, depth + 1)
+        branch = next((b for b in schema.get(key) or () if isinstance(b, dict)), None)
+        if branch is not None:
+            return _made({**branch, **{k: v for k, v in schema.items() if k != key}}, root, depth + 1, room)
     kind = schema.get("type")
     kind = kind[0] if isinstance(kind, list) and kind else kind
     if kind == "array":
-        return [example(schema.get("items", {}), root, depth + 1)] * int(schema.get("minItems", 0))
+        return [_made(schema.get("items", {}), root, depth + 1, room)] * min(int(schema.get("minItems", 0)), MOST_PARTS)
     if kind in ("integer", "number"):
         return schema.get("minimum", 0)
     if kind == "string":
-        return "x" * int(schema.get("minLength", 1))
+        return "x" * min(int(schema.get("minLength", 1)), RECEIVED_CHARS)
     if kind in ("boolean", "null"):
         return False if kind == "boolean" else None
     properties = schema.get("properties")
     properties = properties if isinstance(properties, dict) else {}
-    return {name: example(properties.get(name, {}), root, depth + 1) for name in schema.get("required", ())}
+    return {name: _made(properties.get(name, {}), root, depth + 1, room) for name in schema.get("required", ())}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from msgspec import Struct
 
 from kernel import UsageError
+from kernel_structured_output import patterns
 
 FLAG = "--json-schema"
 MAX_BYTES = 256 * 1024
@@ -18,14 +18,21 @@ _DRAFTS = ("http://json-schema.org/draft-07/schema", "http://json-schema.org/dra
            "http://json-schema.org/draft-04/schema", "http://json-schema.org/schema")
 _PLACES = ("properties", "patternProperties", "definitions", "$defs", "dependencies")
 _LISTS = ("allOf", "anyOf", "oneOf")
+_HERE = ("not", "if", "then", "else")
 _SINGLE = ("items", "additionalItems", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else")
 
 
 class Schema(Struct, frozen=True):
-    """A schema that compiles. ``wrapped``: its root is no object, so it travels as ``{"value": ...}``."""
+    """A schema that compiles. ``wrapped``: its root is no object, so it travels as ``{"value": ...}``.
+
+    ``checked`` is what values are checked against: the same with patterns as Python writes them, and without ``$id``, so that
+    every reference leads to the place in the document that was looked at here. ``patterns``: those of Python -> as they were.
+    """
 
     original: dict[str, Any]
     wrapped: bool
+    checked: dict[str, Any]
+    patterns: dict[str, str]
 
     def for_model(self) -> dict[str, Any]:
         """The tool's input schema: an object at the root, without combinators there (the API refuses them)."""
@@ -61,18 +68,39 @@ def check(value: Any) -> Schema:
     draft = value.get("$schema")
     if draft is not None and str(draft).rstrip("#").replace("https:", "http:") not in _DRAFTS:
         raise _invalid(f"$schema: {str(draft)[:200]} is not supported; use draft-07")
-    _walk(value)
-    from jsonschema import Draft7Validator
+    copy = _copied(value)
+    _compiles(copy)
+    translated = _walk(copy)
+    try:
+        if _expanded(copy, copy, {}, set()) > MAX_SUBSCHEMAS:
+            _too_large()
+    except RecursionError:
+        _too_large()
+    return Schema(value, not _is_object(value), copy, translated)
+
+
+def _copied(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        text = json.dumps(value)
+        copy: dict[str, Any] = json.loads(text) if len(text) <= 6 * MAX_BYTES else _too_large()
+    except RecursionError:
+        _too_large()
+    except (TypeError, ValueError) as error:
+        raise _invalid(f"root: {error}") from None
+    return copy
+
+
+def _compiles(value: dict[str, Any]) -> None:
+    from jsonschema import Draft7Validator, FormatChecker
     from jsonschema.exceptions import SchemaError
 
     try:
-        Draft7Validator.check_schema(value)
+        Draft7Validator.check_schema(value, format_checker=FormatChecker(()))  # patterns are looked at below, as ECMA's
     except SchemaError as error:
         place = "/".join(map(str, error.absolute_path))
-        raise _invalid(f"{place or 'root'}: {error.message[:300]}") from None
+        raise _invalid(f"{place or 'root'}: {' '.join(error.message[:300].split())}") from None
     except RecursionError:
         _too_large()
-    return Schema(value, not _is_object(value))
 
 
 def _is_object(schema: dict[str, Any]) -> bool:
@@ -91,47 +119,97 @@ def _too_large() -> Any:
     raise _invalid("schema too large")
 
 
-def _walk(root: dict[str, Any]) -> None:
-    """Depth, size, references and patterns of every subschema. Nothing outside of the document is ever looked at."""
+def _walk(root: dict[str, Any]) -> dict[str, str]:
+    """Depth, references and patterns of every subschema that a value can meet; the copy is made fit for checking.
+
+    Nothing outside of the document is ever looked at. What a reference leads to is a subschema wherever it stands.
+    """
     stack: list[tuple[Any, int, str]] = [(root, 1, "")]
-    count = 0
+    seen: set[int] = set()
+    translated: dict[str, str] = {}
     while stack:
         schema, depth, where = stack.pop()
-        if not isinstance(schema, dict):
+        if not isinstance(schema, dict) or id(schema) in seen:
             continue
-        count += 1
-        if depth > MAX_DEPTH or count > MAX_SUBSCHEMAS:
+        seen.add(id(schema))
+        if depth > MAX_DEPTH or len(seen) > MAX_SUBSCHEMAS:
             _too_large()
+        schema.pop("$id", None)
         reference = schema.get("$ref")
-        if isinstance(reference, str) and not _resolves(root, reference):
-            raise _invalid(f"{where or 'root'}: $ref {reference[:200]!r} does not lead to a place in the document")
-        patterns = [schema["pattern"]] if isinstance(schema.get("pattern"), str) else []
-        properties = schema.get("patternProperties")
-        for pattern in [*patterns, *(properties if isinstance(properties, dict) else ())]:
-            try:
-                re.compile(pattern)
-            except (re.error, RecursionError, OverflowError) as error:
-                raise _invalid(f"{where or 'root'}: pattern {pattern[:100]!r} cannot be used here ({error})") from None
-        for key in _PLACES:
-            named = schema.get(key)
-            if isinstance(named, dict):
-                stack += [(inner, depth + 1, f"{where}/{key}/{name}") for name, inner in named.items()]
-        for key in (*_LISTS, *_SINGLE):
-            inner = schema.get(key)
-            found = inner if isinstance(inner, list) else [inner]
-            stack += [(item, depth + 1, f"{where}/{key}") for item in found]
+        if isinstance(reference, str):
+            target = _target(root, reference)
+            if target is None:
+                raise _invalid(f"{where or 'root'}: $ref {reference[:200]!r} does not lead to a place in the document")
+            if id(target) not in seen:
+                _compiles(target if isinstance(target, dict) else {})
+                stack.append((target, 1, reference))
+        for key, inner in _children(schema):
+            stack.append((inner, depth + 1, f"{where}/{key}"))
+        _translate(schema, where, translated)
+    return translated
 
 
-def _resolves(root: dict[str, Any], reference: str) -> bool:
-    if not reference.startswith("#"):
-        return False
+def _translate(schema: dict[str, Any], where: str, translated: dict[str, str]) -> None:
+    def python(pattern: str) -> str:
+        try:
+            made = patterns.python(pattern)
+        except ValueError as error:
+            raise _invalid(f"{where or 'root'}: pattern {pattern[:100]!r} cannot be used here ({error})") from None
+        translated[made] = pattern
+        return made
+
+    if isinstance(schema.get("pattern"), str):
+        schema["pattern"] = python(schema["pattern"])
+    if isinstance(schema.get("patternProperties"), dict):
+        schema["patternProperties"] = {python(key): inner for key, inner in schema["patternProperties"].items()}
+
+
+def _children(schema: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The subschemas of one, with the place where each stands."""
+    found = [(f"{key}/{name}", inner) for key in _PLACES if isinstance(schema.get(key), dict)
+             for name, inner in schema[key].items()]
+    for key in (*_LISTS, *_SINGLE):
+        inner = schema.get(key)
+        found += [(key, item) for item in (inner if isinstance(inner, list) else [inner])]
+    return [(where, inner) for where, inner in found if isinstance(inner, dict)]
+
+
+def _expanded(schema: Any, root: dict[str, Any], known: dict[int, int], here: set[int]) -> int:
+    """How many subschemas there are when every reference is written out; a recursive one counts once.
+
+    :param here: those that look at the very same value; one that leads back to itself would never end.
+    """
+    if not isinstance(schema, dict):
+        return 1
+    if id(schema) in here:
+        raise _invalid("a $ref leads back to itself without going into the value")
+    if id(schema) in known:
+        return known[id(schema)]
+    known[id(schema)] = 1
+    inside = here | {id(schema)}
+    count = 1
+    for where, inner in _children(schema):
+        key = where.partition("/")[0]
+        count += _expanded(inner, root, known, inside if key in (*_LISTS, *_HERE, "dependencies") else set())
+    if isinstance(schema.get("$ref"), str):
+        count += _expanded(_target(root, schema["$ref"]), root, known, inside)
+    known[id(schema)] = min(count, MAX_SUBSCHEMAS + 1)
+    return known[id(schema)]
+
+
+def _target(root: dict[str, Any], reference: str) -> Any:
+    """What a JSON pointer of this document leads to; ``None``: nowhere."""
+    from urllib.parse import unquote
+
+    if reference not in ("#", "#/") and not reference.startswith("#/"):
+        return None
     place: Any = root
-    for part in reference[1:].split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~").replace("%25", "%")
-        if isinstance(place, list) and key.isdecimal() and int(key) < len(place):
+    for part in unquote(reference[1:]).split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(place, list) and key.isdecimal() and len(key) < 6 and int(key) < len(place):
             place = place[int(key)]
         elif isinstance(place, dict) and key in place:
             place = place[key]
         else:
-            return False
-    return reference[1:] == "" or reference[1:2] == "/"
+            return None
+    return place if isinstance(place, dict | bool) else None

@@ -17,15 +17,21 @@ PLANNER_AT = 3
 
 def max_retries() -> int:
     given = os.environ.get("MAX_STRUCTURED_OUTPUT_RETRIES", "")
-    return int(given) if given.isdecimal() else MAX_RETRIES
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 6 else MAX_RETRIES
 
 
 class Attempts(Struct):
-    """Counts of one run. ``value`` is what was accepted; of two in one response the last."""
+    """Counts of one run. ``value`` is what was accepted; of two in one response the last.
+
+    ``scopes``: failures of meaning by who was asked again; ``spent`` names the one that has no try left. ``done``: tools of the
+    run, its subagents included, that ended well.
+    """
 
     value: Any = UNSET
     failed: int = 0
-    semantic: int = 0
+    scopes: dict[str, int] = field(default_factory=dict)
+    spent: str = ""
+    done: set[str] = field(default_factory=set)
     items: dict[str, int] = field(default_factory=dict)
     refused: list[bytes] = field(default_factory=list)
     last: list[OutputProblem] = field(default_factory=list)

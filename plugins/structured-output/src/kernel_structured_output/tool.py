@@ -9,7 +9,7 @@ import msgspec
 from kernel import OutputProblem, Tool, ToolContext, ToolResult
 from kernel_structured_output import checks, repair
 from kernel_structured_output.schema import Schema
-from kernel_structured_output.state import PLANNER_AT, SEMANTIC_RETRIES, Attempts, attempts, max_retries
+from kernel_structured_output.state import Attempts, attempts, max_retries
 
 NAME = "StructuredOutput"
 
@@ -36,18 +36,15 @@ class StructuredOutput(Tool):
 
     async def call(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
         session = context.session
+        if session.parent is not None:  # a fork has the tool because its request begins like the conversation's
+            return _refused("not_available", "Only the conversation hands in its answer; give your report as text.")
         run = attempts(session)
-        value = input.get("value") if self.schema.wrapped else input
-        problems = repair.problems_of(self.schema.original, value)
-        if not problems:
-            found = await checks.run(session, value, "")
-            run.warnings += [p for p in found if p.severity == "warning"]
-            problems = [p for p in found if p.severity == "error"]
-            if problems:
-                run.semantic += 1
-                problems = [_scoped(run, p) for p in problems]
-                if run.semantic > SEMANTIC_RETRIES and checks.accepts_with_warnings(session):
-                    run.warnings, problems = [*run.warnings, *problems], []
+        if self.schema.wrapped and "value" not in input:
+            problems = [OutputProblem(validator="json_schema", path="", rule="required", expected='the answer under "value"',
+                                      received=repair.shown(input))]
+            return self._again(run, input, problems)
+        value = input["value"] if self.schema.wrapped else input
+        problems = await repair.check(self.schema, value) or await checks.weigh(session, run, value, "")
         if problems:
             return self._again(run, value, problems)
         run.value = value
@@ -59,20 +56,13 @@ class StructuredOutput(Tool):
         try:
             digest = msgspec.json.encode(value, order="sorted")
         except (TypeError, ValueError, RecursionError):
-            digest = repr(value).encode()
+            digest = repr(value).encode("utf-8", "replace")
         again = digest in run.refused
         run.refused.append(digest)
-        small = repair.example(self.schema.original, self.schema.original) if again else None
+        small = repair.example(self.schema) if again else None
+        if small is not None and self.schema.wrapped:
+            small = {"value": small}
         return _refused("invalid_output", repair.words(problems, run.failed, max_retries(), again=again, example=small))
-
-
-def _scoped(run: Attempts, problem: OutputProblem) -> OutputProblem:
-    """The third failure of the same item means that the plan is wrong (section 7)."""
-    if problem.retry_scope != "tool_loop":
-        return problem
-    key = f"{problem.validator}{problem.path}{problem.rule}"
-    run.items[key] = run.items.get(key, 0) + 1
-    return msgspec.structs.replace(problem, retry_scope="planner") if run.items[key] >= PLANNER_AT else problem
 
 
 def _refused(code: str, text: str) -> ToolResult:

@@ -7,6 +7,7 @@ from typing import Any
 
 from kernel import OutputProblem, Session
 from kernel_structured_output.repair import pointer, shown
+from kernel_structured_output.state import attempts
 
 SETTINGS = "kernel.structuredOutput"
 
@@ -22,14 +23,14 @@ class Exact:
         problems = []
         for path, expected in (wanted if isinstance(wanted, dict) else {}).items():
             found, there = _at(value, path)
-            if not there or found != expected:
+            if not there or not _same(found, expected):
                 problems.append(OutputProblem(validator=self.name, path=path, rule="exact", expected=shown(expected),
                                               received=shown(found) if there else "nothing"))
         return problems
 
 
 class Format:
-    """``kernel.structuredOutput.format``: ``maxLength`` of every text, ``noMarkup``, ``pattern`` of the whole answer."""
+    """``kernel.structuredOutput.format``: ``maxLength`` of every text, ``noMarkup``."""
 
     name = "format"
     uses_model = False
@@ -58,8 +59,10 @@ class Completion:
 
     async def validate(self, value: Any, text: str, session: Session) -> list[OutputProblem]:
         tasks = session.root.plugin_state.get("open-tasks")  # filled by whoever keeps a task list
+        if not callable(tasks):
+            raise LookupError("no plugin here keeps a list of tasks")
         return [OutputProblem(validator=self.name, path="", rule="open_task", expected="every task completed",
-                              received=str(name), retry_scope="tool_loop") for name in (tasks() if callable(tasks) else ())]
+                              received=str(name), retry_scope="tool_loop") for name in tasks()]
 
 
 class SideEffect:
@@ -71,7 +74,7 @@ class SideEffect:
 
     async def validate(self, value: Any, text: str, session: Session) -> list[OutputProblem]:
         wanted = session.settings.own(f"{SETTINGS}.sideEffects")
-        done = _succeeded(session)
+        done = attempts(session.root).done
         problems = []
         for path, tool in (wanted if isinstance(wanted, dict) else {}).items():
             claimed, there = _at(value, path)
@@ -81,19 +84,15 @@ class SideEffect:
         return problems
 
 
-def _succeeded(session: Session) -> set[str]:
-    """Names of tools of this run that ended well: calls behind the last prompt whose result is no error."""
-    names: dict[str, str] = {}
-    good: set[str] = set()
-    for role, blocks in session.history.messages:
-        results = [b for b in blocks if b.get("type") == "tool_result"]
-        if role == "user" and not results:
-            names, good = {}, set()  # a prompt: a new run
-        for block in blocks:
-            if block.get("type") == "tool_use":
-                names[str(block.get("id"))] = str(block.get("name"))
-        good |= {names[call] for b in results if not b.get("is_error") and (call := str(b.get("tool_use_id"))) in names}
-    return good
+def _same(one: Any, other: Any) -> bool:
+    """Equal as JSON: true is no 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
 
 
 def _at(value: Any, path: str) -> tuple[Any, bool]:
