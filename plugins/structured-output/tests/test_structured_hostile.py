@@ -261,3 +261,28 @@ async def test_a_validator_cannot_change_the_value_and_what_it_returns_is_looked
     made = kit(tmp_path, answer(n=1), settings=meaning("meddling"), hooks=hooks)
     run = await made.run("go")
     assert run.result.structured_output == {"n": 1} and any("expected a list" in a for a in made.harness.announced)
+
+
+@pytest.mark.parametrize("older", [False, True])
+async def test_an_open_task_sends_the_answer_back_and_a_completed_one_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, older: bool
+) -> None:
+    """Through both plugins: tools-tasks keeps the list, ``completion`` asks it."""
+    if older:
+        monkeypatch.setenv("CLAUDE_CODE_ENABLE_TASKS", "0")
+        entry = {"content": "paint the gate", "activeForm": "Painting"}
+        begin = call("TodoWrite", todos=[{**entry, "status": "in_progress"}])
+        end = call("TodoWrite", todos=[{**entry, "status": "completed"}])
+    else:
+        begin = call("TaskCreate", subject="paint the gate", description="green")
+        end = call("TaskUpdate", taskId="1", status="completed")
+    made = kit(tmp_path, begin, answer(n=1), end, answer(n=2), settings=meaning("completion"), plugins=["tools-tasks"])
+    run = await made.run("go")
+    assert run.result.structured_output == {"n": 2}
+    assert "paint the gate" in said(run, 2) and '"retry_scope":"tool_loop"' in said(run, 2)
+
+
+async def test_completion_without_a_list_of_tasks_is_announced(tmp_path: Path) -> None:
+    made = kit(tmp_path, answer(n=1), settings=meaning("completion"))
+    assert (await made.run("go")).result.structured_output == {"n": 1}
+    assert any("'completion' did not work" in a and "no plugin here keeps a list" in a for a in made.harness.announced)

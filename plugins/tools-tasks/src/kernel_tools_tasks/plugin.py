@@ -21,6 +21,12 @@ def register_tools(register: Registry[Tool]) -> None:
 
 @hookimpl
 def session_start(event: SessionStart, session: Session) -> None:
+    def open_tasks() -> list[str]:
+        from kernel_tools_tasks.state import waiting
+
+        return waiting(session.root)
+
+    session.root.plugin_state["open-tasks"] = open_tasks
     if event.source in ("resume", "compact"):
         from kernel_tools_tasks.state import remind
 

@@ -109,6 +109,19 @@ def line(tasks: Tasks, task: Task) -> str:
     return f"#{task.id} [{task.status}] {task.subject}" + (f" ({'; '.join(notes)})" if notes else "")
 
 
+def waiting(session: Session) -> list[str]:
+    """What is not done yet, on whichever list the session is offered; for other plugins, as ``plugin_state["open-tasks"]``.
+
+    :raises ToolError: ``store_failed``, the list cannot be read.
+    """
+    if is_offered("todo", session):
+        from kernel_tools_tasks.todo import Todos
+
+        return [e["content"] for e in Store(session, "todos", Todos).read().todos if e["status"] != "completed"]
+    found = tasks(session).read()
+    return [line(found, task) for task in found.tasks if task.status != "completed"]
+
+
 def remind(session: Session) -> None:
     """Open tasks go with the next user message: after a resume, and after a compaction took the calls away."""
     if not is_offered("tasks", session):
