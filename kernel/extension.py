@@ -22,7 +22,8 @@ class Extension:
     """Base of all extensions; every method may be left as it is. Registered by ``register_extensions`` under ``name``.
 
     A method that raises is announced with the plugin's name and does not end the run. In a subagent's session
-    ``session.parent`` is set.
+    ``session.parent`` is set; its task is no prompt and its end no run of the conversation's, so ``before_prompt`` and ``at_end``
+    are not called there.
     """
 
     name: str
