@@ -18,12 +18,15 @@ class Registry(Generic[T]):
     """Objects of one kind by name, with the plugin that registered each.
 
     Called like a function by a registration hook: ``register(thing)`` uses ``thing.name``.
+
+    ``register.settings`` and ``register.options`` are those of the run, for a plugin that brings other things, or none, for
+    other settings. They are ``None`` where no harness asks: subcommands of ``kernel``, lint rules. What is needed only later is
+    read later, from the session: settings may change while it runs.
     """
 
     def __init__(self, kind: str, settings: Settings | None = None, options: Options | None = None) -> None:
         self.kind = kind
         self.settings = settings
-        """The run's settings, for a plugin whose things depend on them; ``None`` outside a harness."""
         self.options = options
         self._items: dict[str, tuple[T, str]] = {}
         self.plugin = "kernel"  # who is registering now; set by the loader around each hook

@@ -140,7 +140,12 @@ class Settings:
         return None
 
     def own(self, key: str) -> Any:
-        """The value of a key that decides about guards: the highest scope, without those of an untrusted project."""
+        """The value that the highest scope gives a dotted key, as it stands there; ``None`` where nobody sets it.
+
+        For keys of the kernel and of plugins (``kernel.my-plugin.mood``) that guard something, cost money or say where data
+        goes: the project's own files (scopes ``project`` and ``local``) count only where the person trusts the folder. Unlike
+        ``get``, nothing is merged: an object of a higher scope hides the whole one below.
+        """
         return next((v for layer, v in self.by_layer(key) if self.trusted or layer.scope not in ("project", "local")), None)
 
     def blocked(self) -> list[str]:

@@ -55,7 +55,10 @@ def test_the_examples_of_the_plugin_page_run(tmp_path: Path) -> None:
     space: dict[str, object] = {}
     for example in python_examples():
         exec(compile(example, "docs/plugins.md", "exec"), space)
-    space["test_hello"](tmp_path)  # type: ignore[operator]
+    tests = [name for name in space if name.startswith("test_")]
+    assert len(tests) == 2
+    for name in tests:
+        space[name](tmp_path)  # type: ignore[operator]
 
 
 def test_the_parrot_of_the_plugin_page_answers(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import ast
 import json
 import keyword
 import os
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -229,6 +230,22 @@ def test_what_an_installed_plugin_registers_is_not_registered_twice(tmp_path: Pa
     assert new(tmp_path, "read", "--kind", "hooks").returncode == 0
 
 
+def test_two_kinds_at_once_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    done = new(tmp_path, "both", "--kind", "tool", "--kind", "hooks")
+    assert done.returncode == 2 and "--kind can be given once" in done.stderr and "'A second kind in one plugin'" in done.stderr
+    assert not (tmp_path / "both").exists()
+    assert "## A second kind in one plugin" in (ROOT / "docs" / "plugins.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("name", "kind", "cls"), [
+    ("echo-provider", "provider", "EchoProvider"), ("word-tool", "tool", "WordTool"), ("tool", "tool", "ToolTool"),
+    ("big-compactor", "compactor", "BigCompactor"), ("echo", "provider", "EchoProvider")])
+def test_no_class_says_its_kind_twice(name: str, kind: str, cls: str) -> None:
+    whole = b"".join(content for path, content in render(name, kind, "Ada").items() if path.endswith(".py")).decode()
+    assert f"class {cls}" in whole and f"register({cls}())" in whole
+    assert name == "tool" or not [twice for twice in ("ProviderProvider", "ToolTool", "CompactorCompactor") if twice in whole]
+
+
 def test_a_name_that_is_installed_already_is_noted(tmp_path: Path) -> None:
     done = new(tmp_path, "scaffold", "--kind", "skill")
     assert done.returncode == 0 and "installed already (distribution kernel-scaffold)" in done.stderr
@@ -264,3 +281,15 @@ def test_the_tests_of_a_new_plugin_pass_and_fire_every_event_it_answers(kind: st
                           timeout=120, check=False)
     assert done.returncode == 0 and " failed" not in done.stdout, done.stdout + done.stderr
     assert f"event coverage of {name}: " in done.stdout and "never fired" not in done.stdout
+
+
+def test_a_new_tool_is_used_by_a_scripted_model_without_a_key(tmp_path: Path) -> None:
+    """The last of the ten minutes, as the README of the new plugin writes it."""
+    made: Any = make("my-count", "tool", tmp_path, "Ada")
+    line = next(line for line in (made.path / "README.md").read_text().splitlines() if "script:talk.yaml" in line)
+    args = shlex.split(line, comments=True)
+    env = {k: v for k, v in as_installed(made.path, "my-count").items() if not k.startswith("ANTHROPIC")}
+    done = subprocess.run([sys.executable, "-m", *args], cwd=made.path, env={**env, "HOME": str(tmp_path)}, capture_output=True,
+                          text=True, timeout=60, check=False)
+    words = len((made.path / "README.md").read_text().split())
+    assert done.returncode == 0 and done.stdout.startswith(f"README.md has {words} words in "), done.stdout + done.stderr

@@ -21,7 +21,7 @@ _KINDS = "; ".join(f"{name}: {kind.summary}" for name, kind in KINDS.items())
 @app.command()
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="the plugin's name, for example word-count")],
-    kind: Annotated[str, typer.Option(help=_KINDS)] = "tool",
+    kind: Annotated[list[str] | None, typer.Option(help=f"{_KINDS}; tool by default")] = None,
     folder: Annotated[Path, typer.Option("--dir", help="the folder to make it in")] = Path("."),
     author: Annotated[str | None, typer.Option(help="who writes it; git's user.name by default")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
@@ -29,7 +29,11 @@ def new(
     """Make a working plugin: code, manifest, packaging and tests that pass."""
     from kernel_scaffold.make import make
 
-    made = make(name, kind, folder, author)
+    if kind and len(kind) > 1:
+        raise UsageError("--kind can be given once: a new plugin begins with one kind",
+                         hint=f"kernel plugins new {name} --kind {kind[0]}, then add the other by hand: docs/plugins.md, "
+                              "'A second kind in one plugin'")
+    made = make(name, kind[0] if kind else "tool", folder, author)
     if as_json:
         print(json.dumps({"name": made.name, "kind": made.kind, "path": str(made.path.resolve()), "package": made.package,
                           "distribution": made.distribution, "files": made.files, "notes": made.notes}, indent=1))
@@ -37,7 +41,8 @@ def new(
     for note in made.notes:
         print(f"note: {note}", file=sys.stderr)
     print(f"{made.path} is a working plugin of the kind {made.kind} ({len(made.files)} files). Next:\n\n"
-          f"  cd {shlex.quote(str(made.path))}\n  pip install -e .\n  pytest\n  kernel plugins validate .")
+          f"  cd {shlex.quote(str(made.path))}\n  pip install -e .\n  pytest\n  kernel plugins validate ."
+          + ('\n  kernel -p "How many words does README.md have?" --model script:talk.yaml' if "talk.yaml" in made.files else ""))
 
 
 class PluginsNew:

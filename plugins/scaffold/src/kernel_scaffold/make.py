@@ -134,8 +134,11 @@ def render(name: str, kind: str, author: str) -> dict[str, bytes]:
     """
     if not author.isprintable() or len(author) > LONGEST_AUTHOR:
         raise UsageError(f"--author: must be one line of at most {LONGEST_AUTHOR} printable characters")
+    camel = "".join(part.capitalize() for part in name.split("-"))
+    twice = [suffix for suffix in ("Tool", "Provider", "Compactor") if camel.endswith(suffix) and camel != suffix]
     words = {"sample-plugin": name, "sample_plugin": name.replace("-", "_"),
-             "SamplePlugin": "".join(part.capitalize() for part in name.split("-")),
+             **{f"SamplePlugin{suffix}": camel for suffix in twice},  # no EchoProviderProvider
+             "SamplePlugin": camel,
              '"sample author"': json.dumps(author, ensure_ascii=False), "sample description": KINDS[kind].description}
     pattern = re.compile("|".join(map(re.escape, words)))
     files: dict[str, bytes] = {}

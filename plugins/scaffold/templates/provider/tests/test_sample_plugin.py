@@ -11,7 +11,7 @@ from kernel.testing import Kit, assert_end
 
 
 def kit_for(kernel_kit: Callable[..., Kit], model: str) -> Kit:
-    return kernel_kit(installed=["sample-plugin"], settings={"model": f"sample-plugin:{model}"})
+    return kernel_kit(installed=["sample-plugin"], model=f"sample-plugin:{model}")
 
 
 def test_it_answers(kernel_kit: Callable[..., Kit]) -> None:
