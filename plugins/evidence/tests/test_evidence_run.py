@@ -11,7 +11,7 @@ import pytest
 from kernel_evidence.book import book
 from kernel_evidence.validators import CitationSupports
 
-from kernel import Tool, ToolContext, ToolResult
+from kernel import Tool, ToolContext, ToolResult, UsageError
 from kernel.testing import FakeClock, Kit, Run, call, text
 
 pytestmark = pytest.mark.anyio
@@ -144,3 +144,67 @@ async def test_a_run_leaves_one_line_and_compaction_tells_what_was_cited(tmp_pat
 
 def test_only_numbers_and_words_are_compared() -> None:
     assert CitationSupports.uses_model is False
+
+
+def kept(path: Path, *turns: Any, **more: Any) -> Kit:
+    settings = {"kernel": {"evidence": {"tags": True}}}
+    return Kit(path, turns, installed=["evidence", "sessions"], tools=[WebFetch()], settings=settings, persist=True, **more)
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+async def test_after_a_resume_no_id_is_used_again_and_what_was_cited_is_known(tmp_path: Path, damaged: bool) -> None:
+    """Damaged: the record beside the transcript is no use; what stands in the history still counts."""
+    fetch = call("WebFetch", url="https://x.example/")
+    run = await kept(tmp_path, fetch, text("It costs 349 euros [ev_1].")).run("go")
+    await run.session.close()
+    record = Path(run.session.transcript.path).with_suffix("") / "evidence.jsonl"
+    if damaged:
+        record.write_bytes(b'{"turn_id": "x", "items": [{"evidence_id": 1}, 5]}\n\xff\n' + b"[" * 9_000)
+    again = await kept(tmp_path, fetch, text("done"), continue_session=True).run("more")
+    assert [e.evidence_id for e in book(again.session).items.values() if e.turn_id == again.session.prompt_id] == ["ev_2"]
+    told = [b for b in await again.session.told_again() if "Evidence" in b["text"]]
+    assert bool(told) is not damaged
+    await again.session.close()
+
+
+async def test_only_the_run_that_is_on_keeps_texts_and_clear_begins_anew(tmp_path: Path) -> None:
+    fetch = call("WebFetch", url="https://x.example/")
+    run = await kit(tmp_path, fetch, text("one [ev_1]"), fetch, text("two")).run("go")
+    await run.session.submit("again")
+    assert [bool(e.excerpt) for e in book(run.session).items.values()] == [False, True]
+    await run.session.clear()
+    assert not book(run.session).items and not book(run.session).cited
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"one\r\ntwo\r\nthree\r\n", b"\xef\xbb\xbfone\ntwo\nthree", "café\nzwei\ndrei\n".encode(), b"one", b"e" * 9_000 + b"\nb\n"],
+)
+async def test_a_file_that_did_not_change_is_fresh(tmp_path: Path, raw: bytes) -> None:
+    note = tmp_path / "note.txt"
+    note.write_bytes(raw)
+    run = await kit(tmp_path, call("Read", file_path=str(note)), text("done")).run("go")
+    check = run.session.harness.validators.get("freshness")
+    assert await check.validate(None, "It says so [ev_1].", run.session) == []
+    note.write_bytes(raw.replace(b"e", b"E"))
+    assert len(await check.validate(None, "It says so [ev_1].", run.session)) == 1
+
+
+@pytest.mark.parametrize("settings", [[], {"tags": "yes"}, {"ttlSeconds": {"web_page": "x"}}, {"ttl": 5}])
+def test_a_setting_that_says_nothing_is_refused(tmp_path: Path, settings: Any) -> None:
+    with pytest.raises(UsageError, match=r"kernel\.evidence"):
+        Kit(tmp_path, installed=["evidence"], settings={"kernel": {"evidence": settings}}).open()
+
+
+async def test_what_a_subagent_finds_is_of_the_run_and_secondary(tmp_path: Path) -> None:
+    note = tmp_path / "note.txt"
+    note.write_text("the port is 8443\n")
+    agent = call("Agent", description="d", prompt="Look.", subagent_type="general-purpose", run_in_background=False)
+    made = Kit(
+        tmp_path,
+        [agent, call("Read", file_path=str(note)), text("8443"), text("done")],
+        installed=["evidence", "subagents", "tools-files"],
+    )
+    run = await made.run("go")
+    kinds = {(e.source_type, e.trust, e.turn_id == run.session.prompt_id) for e in book(run.session).items.values()}
+    assert kinds == {("file", "secondary", True), ("subagent", "secondary", True)}

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct, field
 
 from kernel import Session
 
 STATE = "evidence"
+FILE = "evidence.jsonl"
+_ID = re.compile(r"\bev_(\d{1,9})\b")
 EXCERPT_CHARS = 2_000
 SourceType = Literal[
     "file", "search_match", "command", "web_page", "web_search", "mcp_resource", "mcp_tool", "subagent", "memory", "user"
@@ -36,26 +41,85 @@ class Evidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return datetime.fromisoformat(self.retrieved_at.replace("Z", "+00:00"))
 
 
+class TurnRecord(Struct):
+    """What outlives a turn, one line each."""
+
+    turn_id: str
+    items: list[dict[str, Any]]
+    cited: list[str] = field(default_factory=list)
+
+
 class Book(Struct):
-    """All evidence of a session by id. Ids are never used again; what belongs to which run stands in ``turn_id``."""
+    """All evidence of a session by id. Ids are never used again; what belongs to which run stands in ``turn_id``.
+
+    ``whole``: ids that still have their excerpt; only those of the run that is on need one.
+    """
 
     items: dict[str, Evidence] = field(default_factory=dict)
     next: int = 1
     cited: list[str] = field(default_factory=list)
+    session: str = ""
+    whole: list[str] = field(default_factory=list)
 
     def new_id(self) -> str:
         made = f"ev_{self.next}"
         self.next += 1
         return made
 
+    def add(self, made: Evidence) -> None:
+        self.items[made.evidence_id] = made
+        self.whole.append(made.evidence_id)
+
+    def slim(self) -> None:
+        """A new run: of earlier ones only what they found is kept, without its text."""
+        for id in self.whole:
+            self.items[id] = msgspec.structs.replace(self.items[id], excerpt="")
+        self.whole.clear()
+
     def of(self, turn: str | None) -> list[Evidence]:
         return [e for e in self.items.values() if e.turn_id == turn]
 
 
 def book(session: Session) -> Book:
-    """The registry: one for the conversation and its subagents."""
-    found: Book = session.root.plugin_state.setdefault(STATE, Book())
+    """The registry: one for the conversation and its subagents; after ``/clear`` a new one."""
+    root = session.root
+    found: Book | None = root.plugin_state.get(STATE)
+    if found is None or found.session != root.id:
+        found = root.plugin_state[STATE] = _restored(root)
     return found
+
+
+def _restored(session: Session) -> Book:
+    """What a resumed conversation found before, without its texts: an id that the model may remember is never used again."""
+    made = Book(session=session.id)
+    path = record_path(session)
+    try:
+        lines = path.read_text("utf-8", "replace").splitlines() if path else []
+    except OSError:
+        lines = []
+    for line in lines:
+        try:
+            turn = msgspec.json.decode(line, type=TurnRecord)
+            found = [msgspec.convert({"excerpt": "", "tool_call_id": "", "turn_id": turn.turn_id, **item}, Evidence)
+                     for item in turn.items]
+        except (msgspec.DecodeError, RecursionError):  # a damaged line
+            continue
+        made.cited += [id for id in turn.cited if id not in made.cited]
+        made.items |= {item.evidence_id: item for item in found}
+    numbers = [int(n) for texts in (made.items, _told(session)) for text in texts for n in _ID.findall(text)]
+    made.next = max(numbers, default=0) + 1
+    return made
+
+
+def _told(session: Session) -> list[str]:
+    return [msgspec.json.encode(block).decode() for _, blocks in session.history.messages for block in blocks
+            if block.get("type") in ("text", "tool_result")]
+
+
+def record_path(session: Session) -> Path | None:
+    """Where the records of the conversation's turns lie; ``None``: nothing is kept."""
+    kept = session.transcript
+    return Path(kept.path).with_suffix("") / FILE if kept.kept and kept.path else None
 
 
 def turn_of(session: Session) -> str:

@@ -57,7 +57,7 @@ class Collect(Middleware):
                 tool_call_id=context.call_id,
                 trust=trust,
             )
-            kept.items[made.evidence_id] = made
+            kept.add(made)
             ids.append(made.evidence_id)
         told = msgspec.structs.replace(result, evidence_ids=(*result.evidence_ids, *ids))
         if session.settings.own("kernel.evidence.tags") is not True:
@@ -147,5 +147,5 @@ def _text(result: ToolResult) -> str:
 
 
 def _short(path: str, context: ToolContext) -> str:
-    root = os.path.join(context.project_root, "")
+    root = os.path.join(context.session.root.project_root, "")  # of a subagent elsewhere the whole path is kept
     return path.removeprefix(root)

@@ -6,17 +6,33 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kernel import Block, Extension, Leave, Session, reminder
-from kernel_evidence.book import book, turn_of
+from kernel import Block, Extension, Harness, Leave, Session, UsageError, reminder
+from kernel_evidence.book import book, record_path, turn_of
 from kernel_evidence.validators import cited_in
 
-FILE = "evidence.jsonl"
-
+SETTINGS = "kernel.evidence"
 
 class EvidenceRecord(Extension):
     """At the end of a run one line is written beside the transcript: which evidence was found, and which was cited."""
 
     name = "evidence"
+
+    def check(self, harness: Harness) -> None:
+        given = harness.settings.own(SETTINGS)
+        if given is None:
+            return
+        if not isinstance(given, dict) or set(given) - {"tags", "ttlSeconds"}:
+            raise UsageError("must be an object with tags and ttlSeconds", context=f"settings, {SETTINGS}")
+        if not isinstance(given.get("tags", True), bool):
+            raise UsageError("must be true or false", context=f"settings, {SETTINGS}.tags")
+        seconds = given.get("ttlSeconds", {})
+        if not isinstance(seconds, dict) or any(
+            isinstance(n, bool) or not isinstance(n, int | float) or not n >= 0 for n in seconds.values()
+        ):
+            raise UsageError("must map source types to seconds", context=f"settings, {SETTINGS}.ttlSeconds")
+
+    async def before_prompt(self, session: Session) -> None:
+        book(session).slim()
 
     async def at_end(self, session: Session, leave: Leave) -> None:
         kept = book(session)
@@ -26,7 +42,8 @@ class EvidenceRecord(Extension):
         answer = _answer(session)
         cited = [e for e in cited_in(session.result_facts.get("structured_output"), answer) if e in kept.items]
         kept.cited = list(dict.fromkeys([*kept.cited, *cited]))
-        if found and session.transcript.kept and session.transcript.path:
+        path = record_path(session)
+        if found and path is not None:
             line = {
                 "turn_id": turn_of(session),
                 "found": [e.evidence_id for e in found],
@@ -39,11 +56,12 @@ class EvidenceRecord(Extension):
                         "locator": e.locator,
                         "content_hash": e.content_hash,
                         "trust": e.trust,
+                        "retrieved_at": e.retrieved_at,
                     }
                     for e in found
                 ],
             }
-            _append(Path(session.transcript.path).with_suffix("") / FILE, line, session)
+            _append(path, line, session)
 
     async def after_compaction(self, session: Session) -> list[Block]:
         kept = book(session)

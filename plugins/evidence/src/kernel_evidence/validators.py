@@ -135,7 +135,7 @@ def _unchanged(found: Evidence, session: Session) -> bool:
         path = Path(session.project_root, found.uri)
         if path.stat().st_size > MOST_BYTES:
             return True
-        lines = path.read_text("utf-8", "replace").split("\n")
+        lines = path.read_text("utf-8-sig", "replace").split("\n")
     except OSError:
         return False
     start, end = int(found.locator.get("start_line", 1)), int(found.locator.get("end_line", 1))

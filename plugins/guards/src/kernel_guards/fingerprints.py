@@ -13,6 +13,7 @@ _VOLATILE = re.compile(
     r"|\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds|min)\b"  # a duration
     r"|/tmp/[\w./-]+|/var/folders/[\w./-]+"  # a temporary path
     r"|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"  # an id
+    r"|\[ev_\d+\]"  # the id of a piece of evidence
     r"|\b0x[0-9a-f]+\b", re.IGNORECASE)
 DEEPEST = 60
 
@@ -28,15 +29,21 @@ def of_call(tool: str, input: dict[str, Any], schema: dict[str, Any] | None = No
     return _digest(f"{tool}\0{text}")
 
 
-def of_result(content: Any) -> bytes:
-    """The same for results that differ in times, durations, temporary paths and ids alone."""
+def of_result(content: Any, root: str = "") -> bytes:
+    """The same for results that differ in times, durations, temporary paths and ids alone.
+
+    :param root: the workspace; paths in it say something, wherever it lies.
+    """
     text = content if isinstance(content, str) else json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
-    return _digest(_VOLATILE.sub("*", text))
+    return _digest(_VOLATILE.sub(lambda m: m[0] if root and m[0].startswith(root) else "*", text))
 
 
 def _canonical(value: Any, depth: int = 0) -> Any:
     if depth > DEEPEST:
-        return str(value)
+        try:
+            return str(value)
+        except RecursionError:
+            return type(value).__name__
     if isinstance(value, str):
         return unicodedata.normalize("NFC", value)
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:

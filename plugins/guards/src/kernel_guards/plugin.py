@@ -21,6 +21,8 @@ def register_extensions(register: Registry[Extension]) -> None:
 
 @hookimpl
 def register_middleware(register: Registry[Middleware]) -> None:
+    from kernel_guards.limits import CallLimit
     from kernel_guards.repeats import Repeats
 
     register(Repeats())
+    register(CallLimit())

@@ -10,10 +10,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from kernel import Extension, Middleware, Session, Tool, ToolContext, ToolResult, ToolRunner
+from kernel import Extension, Middleware, ModelCaller, ModelRequest, Session, Tool, ToolContext, ToolResult, ToolRunner
 from kernel_guards import fingerprints
 
 STATE = "guards.repeats"
+PLAIN = "guards.repeats.plain"
+WRAPPED = "guards.repeats.wrapped"
 BUDGET = 6
 RETRIES = 2
 WAIT_S = 0.5
@@ -33,6 +35,7 @@ class Seen(Struct):
     empty: dict[str, int] = field(default_factory=dict)
     blocked: int = 0
     converging: bool = False
+    asked: bool = False
 
 
 def seen(session: Session) -> Seen:
@@ -53,19 +56,19 @@ class Repeats(Middleware):
             return await next(tool, input, context)
         mine = seen(context.session)
         call = fingerprints.of_call(tool.name, input, tool.input_schema)
-        last, times = mine.counts.get(call, (b"", 0))
-        if times >= 2:
+        if mine.counts.get(call, (b"", 0))[1] >= 2:
             mine.blocked += 1
             return ToolResult(content=STOPPED, status="blocked", error_code="repeated_call", structured=STOPPED)
         result = await _patient(tool, input, context, next)
-        if not tool.is_read_only(input):
+        if not _only_reads(tool, input):
             mine.counts = {call: mine.counts[call]} if call in mine.counts else {}  # the world may be another now
-        outcome = fingerprints.of_result(result.content)
+        outcome = fingerprints.of_result(result.content, context.session.project_root)
+        last, times = mine.counts.get(call, (b"", 0))  # a neighbour of the same batch may have ended meanwhile
         times = times + 1 if outcome == last else 1
         mine.counts[call] = (outcome, times)
         if result.status == "empty":
             return _widen(mine, tool, result)
-        return _with(result, SAME) if times == 2 else result
+        return _with(result, SAME) if times >= 2 else result
 
 
 async def _patient(tool: Tool, input: dict[str, Any], context: ToolContext, next: ToolRunner) -> ToolResult:
@@ -75,9 +78,17 @@ async def _patient(tool: Tool, input: dict[str, Any], context: ToolContext, next
         result = await next(tool, input, context)
         attempt += 1
         passing = result.status == "retryable_error" and result.error_code in PASSING
-        if not passing or attempt > RETRIES or not tool.is_read_only(input):
+        if not passing or attempt > RETRIES or not _only_reads(tool, input):
             return result
         await context.session.clock.sleep(WAIT_S * 2 ** (attempt - 1))
+
+
+def _only_reads(tool: Tool, input: dict[str, Any]) -> bool:
+    """A tool that cannot say so does not (loop contract, 7.2)."""
+    try:
+        return tool.is_read_only(input)
+    except Exception:
+        return False
 
 
 def _widen(mine: Seen, tool: Tool, result: ToolResult) -> ToolResult:
@@ -101,6 +112,7 @@ class FinalAnswer(Extension):
     name = "final-answer"
 
     async def before_prompt(self, session: Session) -> None:
+        _as_before(session)
         session.plugin_state[STATE] = Seen()
 
     async def after_batch(self, session: Session) -> bool:
@@ -109,5 +121,28 @@ class FinalAnswer(Extension):
             mine.converging = True
             session.notice(f"{mine.blocked} repeated calls were not run; the model is asked for its answer")
             session.add_context(CONVERGE)
-            session.once["tool_choice"] = {"type": "none"}
         return False
+
+    async def before_request(self, session: Session) -> None:
+        _as_before(session)
+        mine = seen(session)
+        if mine.converging and not mine.asked:
+            mine.asked = True
+            session.plugin_state[PLAIN] = plain = session.call_model
+            session.call_model = session.plugin_state[WRAPPED] = _without_tools(session, plain)
+
+
+def _without_tools(session: Session, plain: ModelCaller) -> ModelCaller:
+    def ask(request: ModelRequest) -> Any:
+        """The conversation's own request; side requests stay as they are."""
+        own = request.history is session.history
+        return plain(msgspec.structs.replace(request, tool_choice={"type": "none"}) if own else request)
+
+    return ask
+
+
+def _as_before(session: Session) -> None:
+    wrapped = session.plugin_state.pop(WRAPPED, None)
+    plain = session.plugin_state.pop(PLAIN, None)
+    if wrapped is not None and session.call_model is wrapped:  # not where the model was switched meanwhile
+        session.call_model = plain
