@@ -38,6 +38,15 @@ def test_every_event_has_a_heading() -> None:
         assert f"[{event}](#" in page
 
 
+def test_answers_are_spelled_as_python_writes_them() -> None:
+    page = (ROOT / "docs" / "hooks.md").read_text("utf-8")
+    section = page[page.index("\n## pre_tool_use\n"):page.index("\n## permission_request\n")]
+    for field in ('permission_decision: "allow" | "deny" | "ask" | "defer" | None', "updated_input: dict[str, Any] | None",
+                  "tool_input: dict[str, Any]"):
+        assert f"`{field}`" in section
+    assert '`behavior: "allow" | "deny"`' in page[page.index("\n## Decision\n"):]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
     prose = re.sub(r"^```.*?^```|^    .*?$|`[^`\n]+`", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
