@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import anyio.lowlevel
 import pytest
 from kernel_guards import fingerprints
 from kernel_guards.repeats import SAME, STOPPED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from msgspec import Struct, field
 from kernel import Session
 
 STATE = "evidence"
+MOST_BYTES = 10 * 1024 * 1024
 FILE = "evidence.jsonl"
 _ID = re.compile(r"\bev_(\d{1,9})\b")
 EXCERPT_CHARS = 2_000
@@ -80,6 +82,20 @@ class Book(Struct):
         return [e for e in self.items.values() if e.turn_id == turn]
 
 
+def hash_of(text: str) -> str:
+    return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def lines_of(path: Path, start: int, end: int) -> str | None:
+    """Lines of a file, whole, without the end of the last; ``None``: it is too large to look at again and again.
+
+    :raises OSError: it cannot be read.
+    """
+    if path.stat().st_size > MOST_BYTES:
+        return None
+    return "\n".join(path.read_text("utf-8-sig", "replace").split("\n")[start - 1 : end])
+
+
 def book(session: Session) -> Book:
     """The registry: one for the conversation and its subagents; after ``/clear`` a new one."""
     root = session.root
@@ -100,8 +116,10 @@ def _restored(session: Session) -> Book:
     for line in lines:
         try:
             turn = msgspec.json.decode(line, type=TurnRecord)
-            found = [msgspec.convert({"excerpt": "", "tool_call_id": "", "turn_id": turn.turn_id, **item}, Evidence)
-                     for item in turn.items]
+            found = [
+                msgspec.convert({"excerpt": "", "tool_call_id": "", "turn_id": turn.turn_id, **item}, Evidence)
+                for item in turn.items
+            ]
         except (msgspec.DecodeError, RecursionError):  # a damaged line
             continue
         made.cited += [id for id in turn.cited if id not in made.cited]
@@ -112,8 +130,12 @@ def _restored(session: Session) -> Book:
 
 
 def _told(session: Session) -> list[str]:
-    return [msgspec.json.encode(block).decode() for _, blocks in session.history.messages for block in blocks
-            if block.get("type") in ("text", "tool_result")]
+    return [
+        msgspec.json.encode(block).decode()
+        for _, blocks in session.history.messages
+        for block in blocks
+        if block.get("type") in ("text", "tool_result")
+    ]
 
 
 def record_path(session: Session) -> Path | None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from kernel import Middleware, Tool, ToolContext, ToolResult, ToolRunner
-from kernel_evidence.book import EXCERPT_CHARS, Evidence, SourceType, Trust, book, turn_of
+from kernel_evidence.book import EXCERPT_CHARS, Evidence, SourceType, Trust, book, hash_of, lines_of, turn_of
 
 MOST = 20
 """Pieces of evidence that one call may bring."""
@@ -24,6 +24,7 @@ class Find(NamedTuple):
     locator: dict[str, Any]
     text: str
     trust: Trust
+    content_hash: str = ""
 
 
 class Collect(Middleware):
@@ -51,7 +52,7 @@ class Collect(Middleware):
                 source_type=find.source_type,
                 uri=find.uri,
                 locator=find.locator,
-                content_hash="sha256:" + hashlib.sha256(find.text.encode("utf-8", "surrogatepass")).hexdigest(),
+                content_hash=find.content_hash or hash_of(find.text),
                 excerpt=find.text[:EXCERPT_CHARS],
                 retrieved_at=session.clock.timestamp(),
                 tool_call_id=context.call_id,
@@ -81,7 +82,13 @@ def _read(input: dict[str, Any], result: ToolResult, context: ToolContext) -> It
     if result.structured.get("type") == "text" and file.get("content"):
         start = int(file.get("startLine", 1))
         lines = {"start_line": start, "end_line": start + int(file.get("numLines", 1)) - 1}
-        yield Find("file", _short(str(file["filePath"]), context), lines, str(file["content"]), "primary")
+        path = str(file["filePath"])
+        try:  # what is shown of a very long line is cut; the hash is that of the whole
+            whole = lines_of(Path(path), lines["start_line"], lines["end_line"])
+        except OSError:
+            whole = None
+        hashed = "" if whole is None else hash_of(whole)
+        yield Find("file", _short(path, context), lines, str(file["content"]), "primary", hashed)
 
 
 def _grep(input: dict[str, Any], result: ToolResult, context: ToolContext) -> Iterator[Find]:

@@ -12,6 +12,7 @@ from kernel_evidence.validators import cited_in
 
 SETTINGS = "kernel.evidence"
 
+
 class EvidenceRecord(Extension):
     """At the end of a run one line is written beside the transcript: which evidence was found, and which was cited."""
 

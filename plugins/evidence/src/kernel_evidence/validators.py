@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 from typing import Any, Literal
 
 from kernel import OutputProblem, Session
-from kernel_evidence.book import Evidence, book, turn_of
+from kernel_evidence.book import Evidence, book, hash_of, lines_of, turn_of
 
 _CITED = re.compile(r"\[(ev_\d+)\]")
 _WORD = re.compile(r"\w{3,}", re.UNICODE)
@@ -17,7 +16,6 @@ TTL_S = {"web_page": 86_400.0, "web_search": 86_400.0, "mcp_tool": 300.0, "mcp_r
 """Seconds for which evidence is current; files are current while their lines are as they were."""
 ENOUGH = 0.5
 """The share of a claim's words that its evidence must hold."""
-MOST_BYTES = 10 * 1024 * 1024
 
 
 def texts(value: Any, path: str = "") -> list[tuple[str, str]]:
@@ -131,17 +129,12 @@ class Freshness(_Citations):
 
 
 def _unchanged(found: Evidence, session: Session) -> bool:
+    path = Path(session.root.project_root, found.uri)
     try:
-        path = Path(session.project_root, found.uri)
-        if path.stat().st_size > MOST_BYTES:
-            return True
-        lines = path.read_text("utf-8-sig", "replace").split("\n")
+        now = lines_of(path, int(found.locator.get("start_line", 1)), int(found.locator.get("end_line", 1)))
     except OSError:
         return False
-    start, end = int(found.locator.get("start_line", 1)), int(found.locator.get("end_line", 1))
-    now = "\n".join(lines[start - 1 : end])
-    wanted = found.content_hash.removeprefix("sha256:")
-    return any(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == wanted for text in (now, now + "\n"))
+    return now is None or hash_of(now) == found.content_hash
 
 
 def _sentences(text: str) -> list[str]:
