@@ -14,7 +14,7 @@ from kernel.events.prompt import MessageDisplay as MessageDisplay, MessageDispla
 from kernel.events.tool_call import PermissionDenied as PermissionDenied, PermissionDeniedResult as PermissionDeniedResult, PermissionRequest as PermissionRequest, PermissionRequestResult as PermissionRequestResult, PostToolBatch as PostToolBatch, PostToolBatchResult as PostToolBatchResult, PostToolUse as PostToolUse, PostToolUseFailure as PostToolUseFailure, PostToolUseFailureResult as PostToolUseFailureResult, PostToolUseResult as PostToolUseResult, PreToolUse as PreToolUse, PreToolUseResult as PreToolUseResult
 from kernel.events.turn import Elicitation as Elicitation, ElicitationHookResult as ElicitationHookResult, ElicitationResult as ElicitationResult, ElicitationResultResult as ElicitationResultResult, PostCompact as PostCompact, PostCompactResult as PostCompactResult, PostModelSwitch as PostModelSwitch, PostModelSwitchResult as PostModelSwitchResult, PreCompact as PreCompact, PreCompactResult as PreCompactResult, PreModelSwitch as PreModelSwitch, PreModelSwitchResult as PreModelSwitchResult, Stop as Stop, StopFailure as StopFailure, StopFailureResult as StopFailureResult, StopResult as StopResult
 from kernel.extension import Expansion as Expansion, Extension as Extension, SlashCommand as SlashCommand
-from kernel.frontend import Command as Command, FrontEnd as FrontEnd
+from kernel.frontend import Command as Command, Control as Control, Dialogue as Dialogue, FrontEnd as FrontEnd, Wire as Wire
 from kernel.frontmatter import Frontmatter as Frontmatter, parse_frontmatter as parse_frontmatter, read_frontmatter as read_frontmatter
 from kernel.harness import Harness as Harness
 from kernel.hookspecs import hookimpl as hookimpl

@@ -1,11 +1,13 @@
-"""The two protocols of what stands around the loop: front ends and commands."""
+"""The protocols of what stands around the loop: front ends, controls and commands."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from kernel.harness import Harness
+    from kernel.session import Session
 
 
 class FrontEnd(Protocol):
@@ -15,6 +17,50 @@ class FrontEnd(Protocol):
 
     async def run(self, harness: Harness) -> int:
         """Run to the end and return the exit code. ``harness.options`` holds what the command line said."""
+
+
+class Wire(Protocol):
+    """What a front end whose prompts come from a program lends to a ``Dialogue``. All from the session's own thread."""
+
+    def write(self, line: bytes) -> None:
+        """One line of JSON for the program, without the line end; in order with the session's messages."""
+
+    def spawn(self, work: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
+        """Run something beside the turns, until the conversation is over. It must not raise."""
+
+    async def started(self) -> None:
+        """Until ``session.start()`` is done: commands, tools and servers are known."""
+
+    def interrupt(self) -> bool:
+        """End the turn that runs or is about to begin; false where there is none."""
+
+    def queued(self, *, drop: bool = False) -> list[str]:
+        """The uuids of prompts that wait behind the running turn, as far as they have one; dropped ones never run."""
+
+
+class Dialogue(Protocol):
+    """One conversation's side of a control. Opened before the session starts."""
+
+    def take(self, frame: dict[str, Any]) -> bool:
+        """An object that came and is no prompt; false where it is none of the control's. Does not block.
+
+        The session starts behind the first object that comes, so what has to be known by then is set before this returns.
+        """
+
+    def ended(self) -> None:
+        """Nothing comes any more: whoever waits for an answer of the program gets an error."""
+
+    async def close(self) -> None:
+        """The last turn is over; answer what is still open. Bounded in time."""
+
+
+class Control(Protocol):
+    """How a program drives a session beside its prompts. Registered by ``register_controls`` under ``name``."""
+
+    name: str
+
+    def open(self, session: Session, wire: Wire) -> Dialogue:
+        """For one conversation, before it starts."""
 
 
 class Command(Protocol):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from kernel.compactor import Compactor
     from kernel.extension import Extension
-    from kernel.frontend import Command, FrontEnd
+    from kernel.frontend import Command, Control, FrontEnd
     from kernel.lint import LintRule
     from kernel.middleware import Middleware
     from kernel.models import ModelProvider
@@ -84,6 +84,11 @@ def register_stores(register: Registry[TranscriptStore]) -> None:
 @hookspec
 def register_front_ends(register: Registry[FrontEnd]) -> None:
     """Offer front ends: ``text``, ``json``, ``stream-json``, ``terminal`` ... The command line chooses."""
+
+
+@hookspec
+def register_controls(register: Registry[Control]) -> None:
+    """Offer ways in which a program drives a session beside its prompts. A front end that reads lines takes ``stdio``."""
 
 
 @hookspec

@@ -23,8 +23,8 @@ from msgspec import Struct, field
 
 PLACE = Path(".claude-plugin") / "plugin.json"
 
-KINDS = ("tools", "models", "policies", "sandboxes", "search_backends", "stores", "front_ends", "prompt_parts", "extensions",
-         "compactors", "validators", "middleware", "lint_rules", "commands")
+KINDS = ("tools", "models", "policies", "sandboxes", "search_backends", "stores", "front_ends", "controls", "prompt_parts",
+         "extensions", "compactors", "validators", "middleware", "lint_rules", "commands")
 """Kinds of things that a plugin provides by name; each has a hook ``register_<kind>``."""
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from typing import Any
 
 import anyio
 import anyio.abc
 
 from kernel import Block, Harness, ResultMessage, Session, SystemMessage, UsageError, UserMessage
-from kernel_headless.reading import NO_PROMPT, stream_messages, text_prompt
+from kernel_headless.lines import Lines, blocks_of
+from kernel_headless.reading import NO_PROMPT, text_prompt
 from kernel_headless.writers import Writer, kept_clean
 
 TERMINATED = 143
@@ -45,6 +46,7 @@ class Run:
         self.code = 0
         self._turns = anyio.Lock()
         self._terminated = False
+        self._lines: Lines | None = None
 
     async def to_end(self) -> int:
         streaming = self.options.input_format == "stream-json"
@@ -58,7 +60,7 @@ class Run:
             await tasks.start(self._watch_signals, session, tasks.cancel_scope)
             self.writer.on_failure = tasks.cancel_scope.cancel  # nobody hears the answer: stop asking
             try:
-                await self._work(session, prompt, streaming)
+                await (self._stream(session, tasks) if streaming else self._work(session, prompt))
             except Exception as error:  # raised below, outside the group, which would wrap it
                 failure = error
             tasks.cancel_scope.cancel()
@@ -71,25 +73,45 @@ class Run:
             return 1
         return TERMINATED if self._terminated else self.code
 
-    async def _work(self, session: Session, prompt: str | None, streaming: bool) -> None:
+    async def _work(self, session: Session, prompt: str | None) -> None:
+        """One prompt."""
         await session.start()
         if self.options.extra.get("init_only"):
             return
         if session.initial_message:
             self._judge(await session.submit(session.initial_message))
-        elif not streaming and prompt is None and not session.deferred:
+        elif prompt is None and not session.deferred:
             raise UsageError(NO_PROMPT)
-        if streaming:
-            async with anyio.create_task_group() as beside:
-                beside.start_soon(self._between_turns, session)
-                async for content, more in self._user_messages(session):
-                    async with self._turns:
-                        await self._turn(session, content, more)
-                beside.cancel_scope.cancel()
-        elif prompt is not None or session.deferred:
+        if prompt is not None or session.deferred:
             self._judge(await session.submit(prompt))
         await self._settle(session)
         await session.close()
+        self.writer.finish()
+
+    async def _stream(self, session: Session, tasks: anyio.abc.TaskGroup) -> None:
+        """Prompts as they come, until stdin ends. The session starts behind the first line, which may configure it."""
+        lines = self._lines = Lines(session, self.writer, tasks)
+        if not self.options.extra.get("init_only"):
+            tasks.start_soon(lines.read)
+            await lines.first.wait()
+        await session.start()
+        lines.ready.set()
+        if self.options.extra.get("init_only"):
+            return
+        if session.initial_message:
+            with lines.turn():
+                self._judge(await session.submit(session.initial_message))
+        async with anyio.create_task_group() as beside:
+            beside.start_soon(self._between_turns, session)
+            while await lines.wait():
+                async with self._turns:
+                    with lines.turn():
+                        if prompt := lines.next():
+                            await self._turn(session, *prompt)
+            beside.cancel_scope.cancel()
+        await self._settle(session)
+        await session.close()
+        await lines.close()
         self.writer.finish()
 
     def _judge(self, result: ResultMessage) -> None:
@@ -105,7 +127,8 @@ class Run:
 
     async def _deliver(self, session: Session) -> None:
         if len(session.inbox):
-            self._judge(await session.submit(None, origin=session.inbox.origin))
+            with self._lines.turn() if self._lines else nullcontext():
+                self._judge(await session.submit(None, origin=session.inbox.origin))
 
     async def _settle(self, session: Session) -> None:
         """Wait for agents in the background; each report starts a run (section 9)."""
@@ -121,35 +144,15 @@ class Run:
                 break
 
     # -- stream input ---------------------------------------------------------------------------------------------------
-    async def _user_messages(self, session: Session) -> AsyncIterator[tuple[str | list[Block], dict[str, Any]]]:
-        """Each user message of stdin; ids that were seen before are skipped, unknown types are ignored."""
-        seen: set[str] = set()
-        held: list[Block] = []
-        async for value in stream_messages():
-            if value.get("type") != "user":
-                session.debug(f"stdin: a message of type {value.get('type')!r} is ignored")
-                continue
-            content = (value.get("message") or {}).get("content") if isinstance(value.get("message"), dict) else None
-            uuid = value.get("uuid")
-            if not isinstance(content, str | list) or (isinstance(uuid, str) and uuid in seen):
-                continue
-            if isinstance(uuid, str):
-                seen.add(uuid)
-            if value.get("shouldQuery") is False:
-                held += _blocks(content)
-                continue
-            if held:
-                content, held = [*held, *_blocks(content)], []
-            yield content, value
-
     async def _turn(self, session: Session, content: str | list[Block], more: dict[str, Any]) -> None:
         uuid = more.get("uuid") if isinstance(more.get("uuid"), str) else None
         if self.options.replay_user_messages:
             session.emit(UserMessage(uuid=uuid or session.clock.new_id(), session_id=session.id, is_replay=True,
                                      message={"role": "user", "content": content}, parent_tool_use_id=None))
-        if not any(b.get("type") != "text" or str(b.get("text", "")).strip() for b in _blocks(content)):
+        if not any(b.get("type") != "text" or str(b.get("text", "")).strip() for b in blocks_of(content)):
             session.emit(SystemMessage(uuid=session.clock.new_id(), session_id=session.id, subtype="informational",
                                        data={"content": BLANK_PROMPT, "level": "info"}))
+            session.interrupted = False  # meant for this prompt
             session.emit(session.blank_result(BLANK_PROMPT))
             return
         origin = more.get("origin") if isinstance(more.get("origin"), dict) else None
@@ -176,7 +179,3 @@ class Run:
                     scope.cancel()
                     return
                 session.interrupt()
-
-
-def _blocks(content: str | list[Block]) -> list[Block]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else [b for b in content if isinstance(b, dict)]

@@ -16,8 +16,8 @@ from kernel_linter.source import File
 from kernel_linter.words import nearest
 
 GROUP = "kernel.plugins"
-REGISTRATION = ("tools", "models", "policies", "sandboxes", "search_backends", "stores", "front_ends", "prompt_parts",
-                "extensions", "compactors", "validators", "middleware", "commands", "lint_rules")
+REGISTRATION = ("tools", "models", "policies", "sandboxes", "search_backends", "stores", "front_ends", "controls",
+                "prompt_parts", "extensions", "compactors", "validators", "middleware", "commands", "lint_rules")
 
 
 class Module(Struct):
