@@ -94,6 +94,16 @@ def test_a_part_is_decided_where_it_stands(world: World) -> None:
     assert [p["decision"] for p in beside["parts"]] == ["ask", "ask"]
 
 
+def test_it_says_that_hooks_are_not_asked(world: World) -> None:
+    settings = json.loads(world.settings.read_text())
+    hook = {"hooks": [{"type": "command", "command": "touch asked; exit 2"}]}
+    world.settings.write_text(json.dumps({**settings, "hooks": {"PreToolUse": [hook]}}))
+    report = world.explain("ls")
+    assert (report["decision"], report["hooks_asked"]) == ("allow", False) and not (world.project / "asked").exists()
+    told = world.run("explain", "--tool", "Bash", "--input", '{"command": "ls"}').stdout.decode()
+    assert "kernel hooks test PreToolUse --tool Bash" in told
+
+
 @pytest.mark.parametrize(("mode", "decision", "reason"), [
     ("default", "ask", "other"), ("dontAsk", "deny", "mode"), ("bypassPermissions", "allow", "mode"), ("plan", "ask", "mode"),
     ("manual", "ask", "other")])

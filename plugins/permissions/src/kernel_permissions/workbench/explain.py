@@ -27,7 +27,7 @@ def explanation(tool: str, input: dict[str, Any], *, cwd: Path, mode: str | None
     report: dict[str, Any] = {
         "tool": call.tool.name, "input": call.input, "mode": call.mode, "cwd": call.cwd, "decision": verdict.behavior,
         "reason_type": verdict.reason_type, "reason": verdict.message, "rule": rule_row(decision.rule), "parts": [],
-        "steps": steps, "suggestions": verdict.suggestions, "warnings": desk.warnings}
+        "steps": steps, "suggestions": verdict.suggestions, "warnings": desk.warnings, "hooks_asked": False}
     if decision.judgement is not None and decision.judgement.opaque:
         report["not_understood"] = decision.judgement.opaque
     for part in parts(call, facts, parser):
@@ -73,6 +73,8 @@ def text(report: dict[str, Any]) -> str:
         rules = [f"{r['toolName']}({r['ruleContent']})" if "ruleContent" in r else r["toolName"]
                  for update in report["suggestions"] for r in update.get("rules", ())]
         lines += ["", f"To stop being asked: {shown(', '.join(rules))}"] if rules else []
+    lines += ["", "These are the rules alone. In a run hooks are asked before them and may refuse or allow the call: "
+                  f"kernel hooks test PreToolUse --tool {report['tool']}"]
     if report["warnings"]:
         lines += ["", *(f"warning: {shown(w, 400)}" for w in report["warnings"])]
     return "\n".join(lines)
