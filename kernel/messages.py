@@ -217,7 +217,9 @@ def _merged(messages: Iterable[tuple[Role, str | list[Block]]], keep_thinking: b
     role: Role | None = None
     blocks: list[Block] = []
     for next_role, content in messages:
-        good = [scrub(b) for b in blocks_of(content if isinstance(content, str) else [b for b in content if isinstance(b, dict)])]
+        usable = content if isinstance(content, str) else [
+            b for b in content if isinstance(b, dict) and isinstance(b.get("type"), str)]
+        good = [scrub(b) for b in blocks_of(usable)]
         if not keep_thinking:
             good = [b for b in good if b.get("type") not in ("thinking", "redacted_thinking")]
         if not isinstance(content, str) and len(good) != len(content):

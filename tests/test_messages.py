@@ -374,3 +374,9 @@ def test_text_of_and_blocks_of() -> None:
     assert blocks_of("x") == [text_block("x")]
     assert blocks_of([said(" "), use("x")]) == [use("x")]
     assert reminder("note") == said("<system-reminder>\nnote\n</system-reminder>")
+
+
+def test_blocks_whose_type_is_no_text_are_dropped() -> None:
+    odd: Any = [{"type": [5]}, {"type": None}, {}, {"type": "text", "text": "x"}]
+    assert normalise([("user", odd), ("assistant", odd), ("user", "y")])[0] == [
+        ("user", [text_block("x")]), ("assistant", [text_block("x")]), ("user", [text_block("y")])]
