@@ -37,8 +37,12 @@ def test_a_real_one_ends_the_run(tmp_path: Path, probe: Any) -> None:
     async def main() -> Any:
         return await Kit(tmp_path, [call("Probe"), text("done")], tools=[probe(run=kill)]).run("go")
 
-    with pytest.raises(KeyboardInterrupt):
-        asyncio.run(main())
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it from the start
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            asyncio.run(main())
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize(("handler", "expected"), [
