@@ -20,6 +20,11 @@ pytestmark = pytest.mark.anyio
 REFUSED = Turn(fail=ModelError("no", kind="api_error", status=400))
 
 
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
+
+
 def blocks(made: Kit, number: int = -1) -> list[str]:
     return [b["text"] for b in made.model.requests[number]["messages"][0]["content"]]
 

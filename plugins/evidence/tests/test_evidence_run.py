@@ -19,6 +19,11 @@ pytestmark = pytest.mark.anyio
 SCHEMA = json.dumps({"type": "object", "properties": {"claim": {"type": "string"}}, "required": ["claim"]})
 
 
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
+
+
 class WebFetch(Tool):
     name = "WebFetch"
     description = "Fetches."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Any
 
 from msgspec import Struct
@@ -62,9 +64,19 @@ def _is_large(block: Block) -> bool:
     return estimate([block]) * 4 > SMALL
 
 
+def _spilled(text: str, call: str) -> str | None:
+    """The file that holds the whole of a result which was cut when it was made. A path that a tool made up is none."""
+    name = re.sub(r"[^\w-]", "-", call)[:100]
+    found = re.search(rf"\(output cut: \d+ characters in all; the whole output is in (/[^\n]+/{re.escape(name)}\.txt)\)", text)
+    return found[1] if found and os.path.isfile(found[1]) else None
+
+
 def _stub(session: Session, block: Block, tool: str) -> tuple[str, str | None]:
     content = block.get("content")
     text = content if isinstance(content, str) else "\n".join(
         str(b.get("text") or f"({b.get('type')})") for b in content or () if isinstance(b, dict))
-    path, where = session.kept(f"cleared-{block.get('tool_use_id')}", text)
+    path = _spilled(text, str(block.get("tool_use_id")))
+    where = f"is in {path}"
+    if path is None:
+        path, where = session.kept(f"cleared-{block.get('tool_use_id')}", text)
     return f"{MARK}{tool}, {len(text):,} characters; the whole {where}]", path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 from kernel import (
@@ -20,7 +21,7 @@ from kernel import (
     text_of,
 )
 from kernel_compactor import counting, files, pins
-from kernel_compactor.prompts import FRONT, GO_ON, INSTRUCTION, MORE, NO_IMAGE, WHERE, summary_of
+from kernel_compactor.prompts import FRONT, GO_ON, INSTRUCTION, MORE, NO_IMAGE, SPILLED, WHERE, summary_of
 from kernel_compactor.state import state
 
 FEWEST = 2
@@ -118,14 +119,21 @@ def _asked(session: Session, messages: Messages) -> str:
     return f"{text[:pins.REQUEST_CHARS // 2]}\n... ({len(text):,} characters in all; the whole {where})"
 
 
+def _where(session: Session) -> str:
+    """Where what is summed up can be looked up."""
+    if not session.transcript.kept or not session.transcript.path:
+        return ""
+    folder = Path(session.transcript.path).with_suffix("") / "tool-results"
+    return WHERE.format(path=session.transcript.path) + (SPILLED.format(path=folder) if folder.is_dir() else "")
+
+
 async def _replace(session: Session, messages: Messages, tail: Messages, summary: str, trigger: Literal["manual", "auto"],
                    now: int) -> dict[str, Any]:
     """The new history, the transcript, the events, the receipt."""
     there = pins.pinned(tail)
     marked = [p for p in dict.fromkeys([*pins.pinned(messages), *state(session).pins]) if p not in there]
     asked = "" if tail or trigger == "manual" else _asked(session, messages)
-    where = WHERE.format(path=session.transcript.path) if session.transcript.kept and session.transcript.path else ""
-    first = [text_block(FRONT + summary + where), *pins.told(marked, asked)]
+    first = [text_block(FRONT + summary + _where(session)), *pins.told(marked, asked)]
     if trigger == "auto" and not tail:
         first.append(text_block(GO_ON))
     told = await session.told_again()

@@ -29,6 +29,7 @@ GO_ON = ("Go on from where the conversation stopped, without asking the person a
          "What is quoted above is not a new request.")
 
 WHERE = ("\n\nWhat came before, word for word, is in the transcript {path}: look there for a detail that the summary leaves out.")
+SPILLED = " Results that were too long to be shown are whole in {path}, each under the id of its call."
 NO_IMAGE = "(An image or a document stood here; it is left out of this request.)"
 
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
