@@ -31,6 +31,10 @@ class Wire(Protocol):
     async def started(self) -> None:
         """Until ``session.start()`` is done: commands, tools and servers are known."""
 
+    @property
+    def busy(self) -> bool:
+        """Whether a turn runs or is about to begin."""
+
     def interrupt(self) -> bool:
         """End the turn that runs or is about to begin; false where there is none."""
 

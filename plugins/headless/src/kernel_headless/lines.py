@@ -128,11 +128,14 @@ class Lines:
     async def started(self) -> None:
         await self.ready.wait()
 
+    @property
+    def busy(self) -> bool:
+        return self._running or bool(self._waiting)
+
     def interrupt(self) -> bool:
-        if not self._running and not self._waiting:
-            return False
-        self._session.interrupt()  # the flag holds for the prompt that is about to begin
-        return True
+        if self.busy:
+            self._session.interrupt()  # the flag holds for the prompt that is about to begin
+        return self.busy
 
     def queued(self, *, drop: bool = False) -> list[str]:
         behind = list(self._waiting)[0 if self._running else 1:]

@@ -1,0 +1,83 @@
+"""``--permission-prompt-tool stdio``: the program answers permission questions (SDK contract, section 5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kernel_control.frames import Gone, NoAnswer
+
+if TYPE_CHECKING:
+    from kernel import PermissionCall, Verdict
+    from kernel_control.talk import Talk
+
+DESTINATIONS = ("userSettings", "projectSettings", "localSettings", "session")
+UNREADABLE = "The answer to the permission question cannot be read"
+_LISTS = {"addRules": "rules", "replaceRules": "rules", "removeRules": "rules", "addDirectories": "directories",
+          "removeDirectories": "directories"}
+
+
+class Asking:
+    """The session's asker."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+
+    async def __call__(self, call: PermissionCall, verdict: Verdict, tool_use_id: str) -> dict[str, Any]:
+        payload = {"subtype": "can_use_tool", "tool_name": call.tool.name, "input": call.input, "tool_use_id": tool_use_id,
+                   "permission_suggestions": suggestions(verdict.suggestions), "blocked_path": None,
+                   "display_name": call.tool.name}
+        if verdict.message:
+            payload["decision_reason"] = verdict.message
+        if call.agent_id:
+            payload["agent_id"] = call.agent_id
+        was_open = not self._talk.closed
+        try:
+            return read(await self._talk.request(payload))
+        except Gone as error:  # a question that was open ends the turn; a later one is only refused
+            return {"behavior": "deny", "message": f"The question was cancelled: {error}.", "interrupt": was_open}
+        except NoAnswer as error:
+            return {"behavior": "deny", "message": str(error)}
+
+
+def suggestions(given: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    """Only such as every reader takes: one ill-formed update makes the SDK answer with an error."""
+    return [update for update in given if _well_formed(update)] or None
+
+
+def _well_formed(update: Any) -> bool:
+    if not isinstance(update, dict) or not isinstance(update.get("type"), str):
+        return False
+    if update["type"] == "setMode":
+        return isinstance(update.get("mode"), str)
+    kind = _LISTS.get(update["type"], "")
+    entries = update.get(kind)
+    if not isinstance(entries, list):
+        return False
+    if kind == "directories":
+        return all(isinstance(entry, str) for entry in entries)
+    return all(isinstance(entry, dict) and isinstance(entry.get("toolName"), str) for entry in entries)
+
+
+def read(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer in the form that the kernel takes; what fits neither form is a denial."""
+    behavior = answer.get("behavior")
+    if behavior == "allow":
+        given, updates = answer.get("updatedInput"), answer.get("updatedPermissions")
+        if given is not None and not isinstance(given, dict):
+            return {"behavior": "deny", "message": f"{UNREADABLE}: updatedInput is no object."}
+        read: dict[str, Any] = {"behavior": "allow"}
+        if given is not None:
+            read["updatedInput"] = given
+        if isinstance(updates, list):
+            read["updatedPermissions"] = [_placed(u) for u in updates]
+        return read
+    if behavior == "deny":
+        return {"behavior": "deny", "message": str(answer.get("message") or ""), "interrupt": answer.get("interrupt") is True}
+    return {"behavior": "deny", "message": f"{UNREADABLE}: behavior is neither allow nor deny."}
+
+
+def _placed(update: Any) -> Any:
+    """A destination that is missing or unknown means this session."""
+    if isinstance(update, dict) and update.get("destination") not in DESTINATIONS:
+        return {**update, "destination": "session"}
+    return update
