@@ -55,7 +55,7 @@ class Home:
     def answer(*blocks: str | dict[str, Any], **extra: Any) -> Entry:
         content = [{"type": "text", "text": b} if isinstance(b, str) else b for b in blocks]
         stop = "tool_use" if any(b["type"] == "tool_use" for b in content) else "end_turn"
-        message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "model-a", "content": content,
+        message = {"id": f"msg_{_clock.new_id()}", "type": "message", "role": "assistant", "model": "model-a", "content": content,
                    "stop_reason": stop, **extra.pop("message", {})}
         return Entry(type="assistant", uuid=_clock.new_id(), message=message, extra=extra)
 

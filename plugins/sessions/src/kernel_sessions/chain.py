@@ -66,7 +66,7 @@ class Graph:
     # -- choosing ------------------------------------------------------------------------------------------------------
     def active(self) -> Chain:
         """The conversation that counts; empty if the file holds none."""
-        named = {line.entry.get("parentUuid") for line in self.lines}
+        named = {parent for line in self.lines if isinstance(parent := line.entry.get("parentUuid"), str)}
         best: tuple[tuple[bool, int, int], int, int] | None = None
         for uuid, terminal in self.place.items():
             if uuid in named:

@@ -89,7 +89,8 @@ def _result(block: dict[str, Any]) -> str:
     content = block.get("content")
     if isinstance(content, str):
         return content
-    return "\n".join(str(b.get("text") or f"({b.get('type')})") for b in content or () if isinstance(b, dict))
+    blocks = content if isinstance(content, list) else []
+    return "\n".join(str(b.get("text") or f"({b.get('type')})") for b in blocks if isinstance(b, dict))
 
 
 def _markdown(content: Any) -> list[str]:

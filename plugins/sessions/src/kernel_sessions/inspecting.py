@@ -9,7 +9,7 @@ from msgspec import Struct
 from kernel import Clock
 from kernel_sessions.chain import Graph, calls, results
 from kernel_sessions.entries import line
-from kernel_sessions.reader import Journal, parse, salvage
+from kernel_sessions.reader import Journal, decode, parse, salvage
 
 NOTES = frozenset({"branch", "unfinished"})
 """Findings that are no problem: the file is as it should be."""
@@ -84,6 +84,8 @@ def rewritten(journal: Journal, clock: Clock) -> tuple[bytes, list[str]]:
                 whole = salvage(raw)
                 done.append(f"line {number} was left out{' but for the whole entry at its end' if whole else ''}: {reason}")
                 kept += [line(whole)] if whole else []
+            elif decode(raw) is None:
+                done.append(f"line {number} was left out: it was cut off and stands whole behind")
             else:
                 kept.append(raw + b"\n")
             continue
@@ -91,7 +93,7 @@ def rewritten(journal: Journal, clock: Clock) -> tuple[bytes, list[str]]:
         parent = graph.parent(place)
         if number in bad:
             done.append(f"line {number}: what can be used of it was kept")
-            kept.append(line(entry))
+            kept.append(line({**entry, "parentUuid": parent}))
         elif parent != entry.get("parentUuid"):
             done.append(f"line {number} hangs from {parent or 'nothing'} now, its parent was lost")
             kept.append(line({**entry, "parentUuid": parent}))

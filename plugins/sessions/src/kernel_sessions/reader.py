@@ -170,7 +170,7 @@ def facts_in(data: bytes, base: int = 0) -> dict[str, Fact]:
         if len(raw) > WINDOW or not any(b'"%b":"' % name.encode() in raw for name in FACTS.values()):
             continue
         entry = decode(raw) or salvage(raw)
-        if entry is not None and entry.get("type") not in CHAIN_TYPES:
+        if entry is not None and _kind(entry) not in CHAIN_TYPES:
             _fact(facts, begin, entry)
     return facts
 
@@ -191,10 +191,14 @@ def light_facts(path: Path) -> dict[str, Fact]:
 
 
 def _sort(journal: Journal, number: int, begin: int, entry: dict[str, Any]) -> None:
-    kind = entry.get("type")
+    kind = _kind(entry)
     if kind in CHAIN_TYPES:
         if isinstance(entry.get("uuid"), str):
             _link(journal, number, entry)
+        else:
+            journal.damages.append(Damage(number, f"the {kind} entry has no uuid"))
+    elif not kind and "uuid" in entry and "lastPrompt" not in entry:
+        journal.damages.append(Damage(number, "the entry has no type"))
     elif kind == "file-history-snapshot":
         journal.snapshots.append(entry)
     elif kind == "content-replacement":
@@ -204,6 +208,11 @@ def _sort(journal: Journal, number: int, begin: int, entry: dict[str, Any]) -> N
         journal.queued.append(number)
     else:
         _fact(journal.facts, begin, entry)
+
+
+def _kind(entry: dict[str, Any]) -> str:
+    kind = entry.get("type")
+    return kind if isinstance(kind, str) else ""
 
 
 def _link(journal: Journal, number: int, entry: dict[str, Any]) -> None:
