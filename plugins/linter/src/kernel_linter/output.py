@@ -57,12 +57,13 @@ def text(report: Report, color: bool = False) -> str:
 
 def summary(report: Report) -> str:
     counts = {s: report.count(s) for s in ("error", "warning", "info")}
+    looked = f"{report.files} file(s)" + (f", {report.python} of them Python" if report.python else "")
     if not report.findings:
-        return f"Validation passed: {report.files} file(s), nothing found"
+        return f"Validation passed: {looked}, nothing found"
     verdict = "failed" if counts["error"] else "passed with warnings" if counts["warning"] else "passed"
     fixable = sum(f.fix is not None for f in report.findings)
     said = ", ".join(f"{counts[s]} {s}(s)" for s in counts)
-    return f"Validation {verdict}: {said} in {report.files} file(s)" + (f"; {fixable} with a fix (--fix)" if fixable else "")
+    return f"Validation {verdict}: {said} in {looked}" + (f"; {fixable} with a fix (--fix)" if fixable else "")
 
 
 def grouped(report: Report, color: bool = False) -> str:

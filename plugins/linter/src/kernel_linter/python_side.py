@@ -89,19 +89,36 @@ class Project(Struct):
 
     def modules(self) -> list[Module]:
         """The modules of the entry points that can be parsed."""
-        out = []
-        for value in self.points.values():
-            path = value.split(":")[0].replace(".", "/")
-            rel = next((r for base in ("src/", "") for r in (f"{base}{path}.py",
-                                                             f"{base}{path}/__init__.py") if self.plugin.is_file(r)), "")
-            if not rel:
-                continue
-            file = self.plugin.file(rel)
-            try:
-                out.append(Module(file, ast.parse(file.text.lstrip("\ufeff"))))
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                continue
-        return out
+        found = [(file, parse(file)) for value in self.points.values() if (file := source_of(self.plugin, value.split(":")[0]))]
+        return [Module(file, tree) for file, tree in found if isinstance(tree, ast.Module)]
+
+
+def python_files(plugin: Plugin) -> list[File]:
+    """What of the Python side is read: the project file and the modules of its entry points."""
+    project = distribution(plugin)
+    if project is None:
+        return []
+    modules = [source_of(plugin, value.split(":")[0]) for value in project.points.values()]
+    return [plugin.file("pyproject.toml"), *(file for file in modules if file)]
+
+
+def source_of(plugin: Plugin, module: str) -> File | None:
+    """The file of a module of the plugin, by its dotted name."""
+    path = module.replace(".", "/")
+    rel = next((r for base in ("src/", "") for r in (f"{base}{path}.py", f"{base}{path}/__init__.py") if plugin.is_file(r)), "")
+    return plugin.file(rel) if rel else None
+
+
+def parse(file: File) -> ast.Module | SyntaxError | None:
+    """The tree of a file, or why it is no Python; ``None`` for what no interpreter of ours could say anything about."""
+    try:
+        return ast.parse(file.text.lstrip("\ufeff"))
+    except SyntaxError as error:
+        return error
+    except ValueError as error:  # null bytes
+        return SyntaxError(str(error))
+    except (RecursionError, MemoryError):
+        return None
 
 
 def _table(value: Any) -> dict[str, Any]:
@@ -148,7 +165,19 @@ def wrong_hook(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
         return "there is no such hook" + (f"; did you mean {near}?" if near else "")
     arguments = [a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
     strange = [a for a in arguments if a not in names[function.name]]
-    return f"has no argument {strange[0]!r}; it may take {', '.join(names[function.name])}" if strange else ""
+    if strange:
+        return f"has no argument {strange[0]!r}; it may take {', '.join(names[function.name])}"
+    return _wrong_annotation(function)
+
+
+def _wrong_annotation(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """An event of another hook in the annotation: the kernel refuses it when it loads the module."""
+    annotation = next((a.annotation for a in function.args.args if a.arg == "event"), None)
+    if annotation is None:
+        return ""
+    given = ast.unparse(annotation).strip("'\"").rsplit(".", 1)[-1]
+    expected = "".join(part.capitalize() for part in function.name.split("_"))
+    return "" if given in (expected, "Event", "Any") else f"takes a {expected}, but its annotation says {given}"
 
 
 _EFFECTS: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(pattern), what) for pattern, what in (

@@ -91,11 +91,12 @@ class Finding(Struct):
 
 
 class Report(Struct):
-    """Everything one run found."""
+    """Everything one run found. ``files`` were looked at, ``python`` of them modules."""
 
     findings: list[Finding] = field(default_factory=list)
     rules: dict[str, Rule] = field(default_factory=dict)
     files: int = 0
+    python: int = 0
 
     def count(self, severity: Severity) -> int:
         return sum(f.severity == severity for f in self.findings)

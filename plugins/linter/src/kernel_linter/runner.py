@@ -10,6 +10,7 @@ from typing import Any
 
 from kernel_linter.catalogue import Marketplace
 from kernel_linter.config import Config, Selection
+from kernel_linter.python_side import python_files
 from kernel_linter.rule import Diagnostic, Finding, Report, Rule
 from kernel_linter.ruleset import RuleSet
 from kernel_linter.source import File
@@ -48,6 +49,7 @@ class Runner:
         self.report.findings.sort(key=lambda f: (f.path, f.line, f.column, f.code))
         self.report.rules = {**self.rules.used, INTERNAL.code: INTERNAL}
         self.report.files = len(self._files)
+        self.report.python = sum(name.endswith(".py") for name in self._files)
         return self.report
 
     def _nothing(self) -> Rule:
@@ -74,6 +76,9 @@ class Runner:
     def target(self, kind: str, target: Any, only: str | None = None) -> None:
         if isinstance(target, File):
             self._files.setdefault(target.shown, target)
+        elif kind == "plugin":
+            for file in python_files(target):
+                self._files.setdefault(file.shown, file)
         for rule in self.rules.on(kind):
             if not self.chosen.might(rule):
                 continue
