@@ -11,7 +11,7 @@ import pytest
 from kernel_compactor import pins
 from kernel_compactor.prompts import FRONT, NO_IMAGE
 
-from kernel import History, ModelError, StopResult
+from kernel import History, ModelError, PreToolUseResult, StopResult
 from kernel.testing import Kit, Turn, call, module, text
 
 from .test_compactor_run import TOO_LONG, Model, Say, boundaries, kit, said, steps
@@ -212,3 +212,37 @@ async def test_a_subagent_sums_up_its_own_history_and_clients_are_not_told_of_a_
     assert "Look into it." in json.dumps(made.model.asked[0]["messages"])
     inner = next(r for r in made.model.requests if "Paint the fence; the pot is blue" in said(r))
     assert "<request>\\nLook into it." in said(inner)
+
+
+@pytest.mark.parametrize("name", ["nobody", ["summary"]])
+def test_a_compactor_that_is_not_there_is_named(tmp_path: Path, name: Any) -> None:
+    made = kit(tmp_path, [], settings={"kernel": {"compactor": name}})
+    made.open()
+    assert any("kernel.compactor: there is no compactor" in a for a in made.harness.announced)
+
+
+async def test_a_call_that_was_put_off_is_taken_up_before_a_compaction(tmp_path: Path) -> None:
+    later = [True]
+
+    def wait(event: Any) -> Any:
+        return PreToolUseResult(permission_decision="defer") if later.pop() else None
+
+    made = kit(tmp_path, [*steps(2), text("done")], full=[1], hooks={"h": module(pre_tool_use=wait)})
+    session = made.open()
+    assert (await session.submit("go")).terminal_reason == "tool_deferred"
+    later[:] = [False, False]
+    result = await session.submit(None)
+    assert result.result == "done" and len(made.model.asked) == 1
+    assert "result 0" in json.dumps(made.model.asked[0]["messages"])
+
+
+async def test_denied_calls_and_thinking_are_summed_up_with_the_rest(tmp_path: Path) -> None:
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    turns = [[thinking, *steps(3)], [thinking, call("Say", n=9)], text("done")]
+    made = kit(tmp_path, turns, full=[2], policy=lambda tool, input: "deny" if input.get("n") == 1 else "allow")
+    run = await made.run("go")
+    (asked,) = made.model.asked
+    assert run.result.result == "done" and History([(m["role"], m["content"]) for m in asked["messages"]])
+    assert [b["type"] for b in asked["messages"][1]["content"]] == ["thinking", "tool_use", "tool_use", "tool_use"]
+    assert [bool(b.get("is_error")) for b in asked["messages"][2]["content"][:3]] == [False, True, False]
+    assert "thinking" not in {b["type"] for _, blocks in run.session.history.messages[:1] for b in blocks}

@@ -180,3 +180,17 @@ def test_a_plugin_that_is_not_there_is_named(tmp_path: Path) -> None:
     made = kit(tmp_path, [], settings={"calls": {"tols-web": 1}})
     made.open()
     assert any("there is no plugin 'tols-web'" in a for a in made.harness.announced)
+
+
+async def test_what_a_compaction_took_away_may_be_asked_for_again(tmp_path: Path) -> None:
+    look = Look()
+    made = kit(tmp_path, [call("Look", at="x"), call("Look", at="x"), call("Look", at="x"), text("done")], look)
+    session = made.open()
+
+    def forget(body: Any) -> Any:
+        session.rewrite([("user", [{"type": "text", "text": "a summary"}])])
+        return call("Look", at="x")
+
+    made.model.turns[2] = forget
+    await session.submit("go")
+    assert look.ran == 3 and session.history.messages[-2][1][0]["content"] == "the same"

@@ -53,6 +53,9 @@ class TypedCommands(Extension):
     def check(self, harness: Harness) -> None:
         for problem in counting.problems(harness.settings, harness.options.extra.get("autocompact")):
             harness.announce(problem)
+        chosen = harness.settings.own("kernel.compactor")
+        if chosen is not None and harness.compactor is None:
+            harness.announce(f"settings, kernel.compactor: there is no compactor {chosen!r}, so nothing makes room")
 
     async def before_prompt(self, session: Session) -> None:
         state(session).prompted = True

@@ -29,12 +29,13 @@ WIDEN = "(Nothing was found. Widen it: a shorter or looser pattern, a folder fur
 
 
 class Seen(Struct):
-    """``counts``: fingerprint of a call -> (fingerprint of its last result, how often in a row)."""
+    """``counts``: fingerprint of a call -> (fingerprint of its last result, how often in a row); they stand in ``history``."""
 
     counts: dict[bytes, tuple[bytes, int]] = field(default_factory=dict)
     empty: dict[str, int] = field(default_factory=dict)
     blocked: int = 0
     converging: bool = False
+    history: Any = None
     asked: bool = False
 
 
@@ -55,6 +56,9 @@ class Repeats(Middleware):
         if tool.polling or tool.internal or context.session.settings.own("kernel.guards.repeats") is False:
             return await next(tool, input, context)
         mine = seen(context.session)
+        if mine.history is not context.session.history:  # summed up or cleared: the model cannot look at old results
+            mine.history = context.session.history
+            mine.counts.clear()
         call = fingerprints.of_call(tool.name, input, tool.input_schema)
         if mine.counts.get(call, (b"", 0))[1] >= 2:
             mine.blocked += 1
