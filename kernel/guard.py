@@ -2,7 +2,8 @@
 
 A module is read once; the bytes that were compared with the lock are the bytes that are compiled. ``__pycache__`` folders
 are never read: whoever can write one would run code that no digest covers. Compiled code is kept by the digest of its source
-in the user's own ``<config dir>/kernel/code``, a place as trusted as the settings.
+in the user's own ``<config dir>/kernel/code``, a place as trusted as the settings, under a tag that only who can read the
+user's ``code.key`` can make: what was damaged, exchanged or brought there by an archive is compiled anew, and never read.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Guard:
 
         self.kernel = tuple(os.path.join(folder, "") for folder in kernel.__path__)
         self.cache = _cache_folder()
+        self.key = _cache_key(self.cache) if self.cache is not None else b""
 
     def install(self) -> None:
         sys.path.insert(0, str(self.lock.site))
@@ -105,25 +107,33 @@ class Source(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
         data = self.guard.checked(path, self.locked)
-        if self.guard.cache is None:
+        if self.guard.cache is None or not self.guard.key:
             return compile(data, path, "exec", dont_inherit=True)
         key = hashlib.sha256(b"\0".join((MAGIC_NUMBER, bytes([sys.flags.optimize]), os.fsencode(path), self.locked[0].encode())))
         kept = os.path.join(self.guard.cache, key.hexdigest())
         try:
             with open(kept, "rb") as file:
-                code = marshal.loads(file.read())  # noqa: S302  # as trusted as the settings; see _cache_folder
-            if isinstance(code, CodeType):
-                return code
+                tag, raw = file.read(32), file.read()
+            if tag == self._tag(kept, raw):  # marshal may crash on what it did not write itself
+                code = marshal.loads(raw)  # noqa: S302
+                if isinstance(code, CodeType):
+                    return code
         except (OSError, ValueError, EOFError, TypeError):
             pass
         code = compile(data, path, "exec", dont_inherit=True)
         try:
+            raw = marshal.dumps(code)
             with open(f"{kept}.{os.getpid()}", "wb") as out:
-                out.write(marshal.dumps(code))
+                out.write(self._tag(kept, raw) + raw)
             os.replace(out.name, kept)
         except OSError:  # a full disk costs time only
             pass
         return code
+
+    def _tag(self, kept: str, raw: bytes) -> bytes:
+        """Over the name, too: code of one module cannot stand in for another's."""
+        name = os.path.basename(kept).encode()
+        return hashlib.blake2b(name + b"\0" + raw, key=self.guard.key, digest_size=32).digest()
 
 
 class Extension(ExtensionFileLoader):
@@ -147,6 +157,33 @@ def _cache_folder() -> str | None:
         return None
     mine = not hasattr(os, "getuid") or (facts.st_uid == os.getuid() and not facts.st_mode & 0o022)
     return folder if mine else None
+
+
+def _cache_key(folder: str) -> bytes:
+    """The user's own 32 random bytes beside the folder, made where they are missing; empty where they are nobody's secret."""
+    path = f"{folder}.key"
+    for _ in range(2):
+        try:
+            with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+                facts, key = os.fstat(file.fileno()), file.read(33)
+            mine = not hasattr(os, "getuid") or (facts.st_uid == os.getuid() and not facts.st_mode & 0o077)
+            return key if mine and len(key) == 32 else b""
+        except FileNotFoundError:
+            staged = f"{path}.{os.getpid()}"
+            try:
+                with open(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+                    out.write(os.urandom(32))
+                os.link(staged, path)  # of two processes the first one's counts
+            except FileExistsError:
+                pass
+            except OSError:
+                return b""
+            finally:
+                if os.path.exists(staged):
+                    os.unlink(staged)
+        except OSError:
+            return b""
+    return b""
 
 
 @cache

@@ -133,6 +133,34 @@ def test_the_code_cache_is_by_content_and_only_in_a_folder_of_ones_own(tmp_path:
     assert run() == ["from True", "2"]
 
 
+def test_compiled_code_that_was_exchanged_does_not_run(tmp_path: Path) -> None:
+    """Neither what another wrote under the right name, nor one module's code under the name of the other's, nor with a key
+    that others can read."""
+    import marshal
+
+    harness = place(tmp_path, {**PLUGIN, "pack/plugin.py": "print('locked')\n", "pack/__init__.py": "import pack.other\n",
+                               "pack/other.py": "print('other')\n"})
+    program = f"from pathlib import Path\nfrom kernel.lock import enter\nenter(Path({str(harness)!r}))\nimport pack.plugin"
+    cache, key = tmp_path / ".claude/kernel/code", tmp_path / ".claude/kernel/code.key"
+    right = "other\nlocked\n"
+    assert python(tmp_path, program) == right and python(tmp_path, program) == right
+    assert key.stat().st_mode & 0o777 == 0o600 and len(key.read_bytes()) == 32
+    evil = marshal.dumps(compile("print('evil')", "x", "exec"))
+    kept = {path: path.read_bytes() for path in sorted(cache.iterdir())}
+    for path, raw in kept.items():
+        path.write_bytes(raw[:32] + evil)
+    assert python(tmp_path, program) == right
+    for path, raw in zip(kept, [*list(kept.values())[1:], *list(kept.values())[:1]], strict=True):
+        path.write_bytes(raw)
+    assert python(tmp_path, program) == right
+    assert {path: path.read_bytes() for path in cache.iterdir()} == kept, "what was exchanged is written anew"
+    key.chmod(0o644)
+    for path in kept:
+        path.write_bytes(evil)
+    assert python(tmp_path, program) == right
+    assert all(path.read_bytes() == evil for path in kept), "it was neither read nor written"
+
+
 def test_what_belongs_to_the_standard_library() -> None:
     spec = importlib.util.find_spec("pytest")
     assert spec and spec.origin and not _is_standard(spec.origin)

@@ -14,7 +14,7 @@ from kernel import Manifest
 from kernel_manager.errors import ManagerError
 from kernel_manager.names import check_plugin_name, shown
 from kernel_manager.tree import digest
-from kernel_manager.wheels import MANIFEST, Code, code_of_folder
+from kernel_manager.wheels import MANIFEST, Code, code_of_folder, code_of_wheel
 
 MAX_MANIFEST = 1 << 20
 _MERGED = ("hooks", "mcpServers", "lspServers")
@@ -104,6 +104,15 @@ def describe(root: Path, *, base: Path | None = None, entry: dict[str, Any] | No
                            hint="a marketplace is added with kernel plugins marketplace add")
     found.kind = "code" if found.runs else "data"
     return found
+
+
+def describe_stored(root: Path, base: Path, *, hashed: bool = True) -> Description:
+    """A plugin of the store; one that came as a wheel has its Python part beside the plugin root.
+
+    :raises ManagerError: as ``describe``.
+    """
+    code = code_of_wheel(base) if base != root and any(base.glob("*.dist-info")) else None
+    return describe(root, base=base, code=code, hashed=hashed)
 
 
 def _manifest_of(root: Path) -> dict[str, Any] | None:

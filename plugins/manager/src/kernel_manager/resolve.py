@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,6 @@ class Resolver:
         self.chosen: dict[str, Candidate] = {}
         self.kept: dict[str, Record] = {}
         self.needs: dict[str, list[Need]] = {}
-        self._number = 0
 
     # -- the roots -------------------------------------------------------------------------------------------------------
     def add(self, source: Source, *, id: str | None = None) -> Candidate:
@@ -236,11 +236,11 @@ class Resolver:
 
     def _make(self, id: str, asked: Source, source: Source, *, entry: dict[str, Any] | None = None, auto: bool = False,
               within: Path | None = None, tag: str | None = None) -> Candidate:
-        self._number += 1
         accept = frozenset([source.command]) if source.command and self.wanted.accept_commands else frozenset[str]()
         options = Options(index=self.wanted.index, within=within if source.kind == "folder" else None, accept=accept,
                           pinned=self._pinned(id))
-        return make(id, asked, source, self.staging / str(self._number), options, entry=entry, auto=auto, tag=tag,
+        place = Path(tempfile.mkdtemp(dir=self.staging)) / "it"  # one change may ask many resolvers
+        return make(id, asked, source, place, options, entry=entry, auto=auto, tag=tag,
                     say=self.wanted.say)
 
     def _pinned(self, id: str) -> dict[str, str]:

@@ -23,7 +23,7 @@ from kernel_manager.cli.base import (
     failed,
     wanted,
 )
-from kernel_manager.describe import describe
+from kernel_manager.describe import describe_stored
 from kernel_manager.errors import ManagerError
 from kernel_manager.operations import Answer, Work, asked_id, install, scope_of, update, working
 
@@ -56,7 +56,7 @@ def _before(work: Work) -> Any:
     def found(candidate: Candidate) -> Any:
         record = work.state.find(candidate.id, work.scopes.projects)
         try:
-            return describe(work.home.root / record.install_path) if record else None
+            return describe_stored(work.home.root / record.install_path, work.home.root / record.base) if record else None
         except ManagerError:
             return None
 
