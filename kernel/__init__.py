@@ -54,6 +54,7 @@ _HOMES = {
     "together": "side_by_side",
     "toolbox": "Toolbox",
     "tools": "ReadState State Tool ToolContext ToolResult ToolRunner",
+    "usable": "ensure_usable",
     "validator": "OutputProblem OutputValidator",
     "transcript": "Entry EntryKey EntryStore Restored Transcript TranscriptStore",
     "websearch": "SearchBackend SearchHit",

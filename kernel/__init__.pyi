@@ -41,6 +41,7 @@ from kernel.together import side_by_side as side_by_side
 from kernel.toolbox import Toolbox as Toolbox
 from kernel.tools import ReadState as ReadState, State as State, Tool as Tool, ToolContext as ToolContext, ToolResult as ToolResult, ToolRunner as ToolRunner
 from kernel.transcript import Entry as Entry, EntryKey as EntryKey, EntryStore as EntryStore, Restored as Restored, Transcript as Transcript, TranscriptStore as TranscriptStore
+from kernel.usable import ensure_usable as ensure_usable
 from kernel.validator import OutputProblem as OutputProblem, OutputValidator as OutputValidator
 from kernel.websearch import SearchBackend as SearchBackend, SearchHit as SearchHit
 

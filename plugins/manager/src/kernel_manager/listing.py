@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kernel import Harness, Options, Plugin
+from kernel import Harness, KernelError, Options, Plugin, ensure_usable
 from kernel_manager.describe import describe
 from kernel_manager.errors import ManagerError
 from kernel_manager.markets import Markets
@@ -13,13 +13,18 @@ from kernel_manager.scopes import Scopes
 from kernel_manager.state import Home, Record, State
 
 
-def rows(plugin_dirs: list[Path], block: list[str]) -> list[dict[str, Any]]:
-    """Every plugin that the kernel finds, and every installed one that is switched off (contract, 13)."""
+def rows(plugin_dirs: list[Path], block: list[str], *, check: bool = False) -> list[dict[str, Any]]:
+    """Every plugin that the kernel finds, and every installed one that is switched off (contract, 13).
+
+    :param check: import the modules of those that are ready, and compare them with their manifests.
+    """
     home = Home()
     home.recover()
     scopes = Scopes.here()
     state = home.read()
     harness = Harness(Options(plugin_dirs=plugin_dirs, block=block), settings=scopes.settings)
+    if check:
+        _load(harness)
     found = [_row(plugin, _record(state, plugin.id, scopes), scopes) for plugin in harness.plugins]
     listed = {row["id"] for row in found}
     for id in state.plugins:
@@ -28,6 +33,19 @@ def rows(plugin_dirs: list[Path], block: list[str]) -> list[dict[str, Any]]:
             plugin = Plugin.at(home.root / record.install_path, "installed", key=id, version=record.version)
             found.append({**_row(plugin, record, scopes), "state": "disabled" if plugin.state == "ready" else plugin.state})
     return sorted(found, key=lambda row: (row["name"], row["id"]))
+
+
+def _load(harness: Harness) -> None:
+    for plugin in harness.plugins.ready:
+        try:
+            ensure_usable(plugin)
+        except KernelError:
+            pass  # it is broken now, and its row says why
+
+
+def of_environment(name: str) -> Plugin | None:
+    """The plugin of that name that pip installed."""
+    return next((p for p in Harness(Options()).plugins if p.name == name and p.source == "distribution"), None)
 
 
 def _record(state: State, id: str, scopes: Scopes) -> Record | None:

@@ -263,6 +263,10 @@ def asked_id(state: State, projects: tuple[str, ...], name: str) -> str:
         return found[0]
     if found:
         raise ManagerError("ambiguous", f"{name!r} can be any of {', '.join(found)}", hint="give the full id")
+    if name in environment_plugins():
+        raise ManagerError("not-found", f"the plugin {name!r} is a distribution of this environment, which only pip changes",
+                           hint=f"leave it out of one run with --block {name}, of all with "
+                                f'{{"kernel": {{"blocked": ["{name}"]}}}} in settings; pip uninstall takes it away')
     raise ManagerError("not-found", f"the plugin {name!r} is not installed here", hint="kernel plugins list")
 
 

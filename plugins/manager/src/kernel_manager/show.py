@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kernel import EVENTS
 from kernel_manager.describe import Description
 
 
@@ -38,6 +39,15 @@ def lines(title: str, found: Description) -> list[str]:
     width = max(len(name) for name, _ in rows)
     out += [f"  {name:<{width}}  {value}" for name, value in rows]
     return [plain(line) for line in out]
+
+
+def brings(provides: dict[str, list[str]], hooks: list[str]) -> str:
+    """What a plugin registers by kind, and the events that its Python part answers."""
+    parts = [f"{kind}: {' '.join(given)}" for kind, given in provides.items()]
+    answered = [name for name in hooks if not name.startswith("register_")]
+    if answered:
+        parts.append("hooks: " + ("every event" if len(answered) == len(EVENTS) else " ".join(answered)))
+    return ", ".join(parts)
 
 
 def _capability(value: Any) -> str:
