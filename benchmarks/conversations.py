@@ -111,12 +111,14 @@ class World(ScriptedModel):
         blocks = [text("I go on.")] if draw.random() < 0.5 else []
         blocks += [self._call() for _ in range(count)]
         cut = draw.randrange(3, 12) if draw.random() < 0.05 else None
-        return Turn(blocks=blocks, usage=usage, cut=cut, stop_reason=draw.choice(("tool_use", "tool_use", "tool_use", "max_tokens")))
+        reason = draw.choice(("tool_use", "tool_use", "tool_use", "max_tokens"))
+        return Turn(blocks=blocks, usage=usage, cut=cut, stop_reason=reason)
 
     def _call(self) -> Any:
         draw = self.draw
         name = draw.choice(("Beside", "Beside", "Beside", "Alone", "Nobody"))
-        how = draw.choice(("well", "well", "well", "well", "fail", "crash", "empty", "interrupt" if draw.random() < 0.3 else "well"))
+        last = "interrupt" if draw.random() < 0.3 else "well"
+        how = draw.choice(("well", "well", "well", "well", "fail", "crash", "empty", last))
         made = call(name, f"t{draw.randrange(30)}" if draw.random() < 0.3 else None, how=how)
         if draw.random() < 0.06:
             made["raw_input"] = draw.choice(('{"how": ', "[]", "{}", '{"how": 5}', ""))
@@ -136,7 +138,8 @@ class Player:
 
         os.environ["CLAUDE_CONFIG_DIR"] = str(root / "config")
         self.world = world = World()
-        seen = module(post_tool_use=lambda event: PostToolUseResult(additional_context="seen") if world.draw.random() < 0.2 else None,
+        seen = module(post_tool_use=lambda event: PostToolUseResult(
+                          additional_context="seen") if world.draw.random() < 0.2 else None,
                       user_prompt_submit=lambda event: UserPromptSubmitResult(additional_context="a prompt"))
         (root / "work").mkdir()
         self.kit = Kit(root / "work", model=world, tools=[Step("Beside", world), Step("Alone", world)], policy=world.decide,
@@ -228,7 +231,8 @@ def main() -> int:
     if options.json:
         print(json.dumps(found, indent=1))
     else:
-        print(f"{found['conversations']} conversations, seed {found['seed']}, {found['seconds']} s: {len(found['failures'])} broke a rule")
+        print(f"{found['conversations']} conversations, seed {found['seed']}, {found['seconds']} s: "
+              f"{len(found['failures'])} broke a rule")
         print(", ".join(f"{kind} {n}" for kind, n in sorted(found["kinds"].items())))
         for number, wrong in list(found["failures"].items())[:10]:
             print(f"  {number}: {'; '.join(wrong)}")

@@ -13,7 +13,8 @@ import pytest
 from kernel.testing import installed
 
 ROOT = Path(__file__).parent.parent
-needs = pytest.mark.skipif(not (installed("sessions") and installed("compactor")), reason="needs the plugins sessions and compactor")
+needs = pytest.mark.skipif(not (installed("sessions") and installed("compactor")),
+                           reason="needs the plugins sessions and compactor")
 
 
 def benchmark(name: str, *args: str) -> dict[str, object]:

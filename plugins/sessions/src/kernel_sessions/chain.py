@@ -32,6 +32,10 @@ class Chain:
 
     def messages(self) -> list[dict[str, Any]]:
         """The user and assistant entries that the model saw or wrote."""
+        return self._messages
+
+    @cached_property
+    def _messages(self) -> list[dict[str, Any]]:
         return [e for e in self.entries if _is_message(e) and not e.get("isApiErrorMessage")]
 
     @property

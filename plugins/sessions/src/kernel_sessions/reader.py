@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from io import BytesIO
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 import msgspec
@@ -23,6 +25,8 @@ FACTS = {"permission-mode": "permissionMode", "custom-title": "customTitle", "ai
          "agent-setting": "agentSetting"}
 """Metadata entries that say one thing about the session: type -> field. The last one in the file counts."""
 
+REPEATED = ("sessionId", "cwd", "version", "gitBranch", "userType", "entrypoint")
+"""Fields whose few values stand in every line: each value is kept once."""
 MAX_NAMED = 5
 """Damaged lines that are named one by one."""
 
@@ -90,16 +94,24 @@ def read(path: Path) -> Journal:
 
     :raises OSError: the file cannot be read.
     """
-    return parse(path, path.read_bytes())
+    with path.open("rb", buffering=WINDOW) as file:
+        return _parsed(path, file)
 
 
 def parse(path: Path, data: bytes) -> Journal:
     """The same for bytes that are at hand."""
-    journal = Journal(path=path, size=len(data), torn=bool(data) and not data.endswith(b"\n"))
-    offset = 0
+    return _parsed(path, BytesIO(data))
+
+
+def _parsed(path: Path, lines: Iterable[bytes]) -> Journal:
+    """The journal of lines as a file gives them; only the last one may lack its line end."""
+    journal = Journal(path=path)
     torn: tuple[bytes, Damage] | None = None
-    for number, raw in enumerate(data.split(b"\n"), 1):
-        begin, offset = offset, offset + len(raw) + 1
+    for number, whole in enumerate(lines, 1):
+        begin = journal.size
+        journal.size += len(whole)
+        journal.torn = not whole.endswith(b"\n")
+        raw = whole[:-1] if not journal.torn else whole
         if not raw or raw.isspace():
             continue
         if torn and raw.startswith(torn[0]):
@@ -107,7 +119,7 @@ def parse(path: Path, data: bytes) -> Journal:
         torn = None
         entry = decode(raw)
         if entry is None:
-            damage = Damage(number, _reason(raw, last=journal.torn and offset > len(data)))
+            damage = Damage(number, _reason(raw, last=journal.torn))
             entry = salvage(raw)
             damage.salvaged = entry is not None
             journal.damages.append(damage)
@@ -225,6 +237,9 @@ def _link(journal: Journal, number: int, entry: dict[str, Any]) -> None:
         if not linked:
             return
         entry = {**entry, "type": "progress"}
+    for name in REPEATED:
+        if type(value := entry.get(name)) is str:
+            entry[name] = intern(value)
     journal.lines.append(Line(number, entry))
 
 

@@ -76,7 +76,7 @@ class StoredTranscript(FileTranscript):
     def child(self, agent_id: str, meta: dict[str, Any]) -> SideTranscript:
         key = EntryKey(self._key.project_key, self._key.session_id, f"{AGENTS}{agent_id}")
         return StoredSide(self._store, key, self._agents, self.session_id, agent_id, meta, kept=self.kept,
-                          print_mode=self._print_mode, clock=self._clock)
+                          print_mode=self._print_mode, clock=self._clock, tell=self._tell_of)
 
     def children(self) -> dict[str, dict[str, Any]]:
         found = {}
