@@ -14,6 +14,7 @@ import yaml
 
 from .case_driver import MissingPlugin, NotDriven, Play
 from .case_outcomes import OUTCOMES
+from .case_peers import PEERS
 from .case_played import PLAYED, PLAYED_OUTCOMES
 from .case_words import DRIVERS
 from .conftest import Server, World
@@ -21,7 +22,7 @@ from .conftest import Server, World
 SHARED = Path(os.environ.get("KERNEL_SHARED", Path(__file__).parents[4] / "shared"))
 FILE = SHARED / "contract" / "cases" / "hooks.yaml"
 CASES: list[dict[str, Any]] = yaml.safe_load(FILE.read_text())["cases"] if FILE.exists() else []
-DRIVEN = DRIVERS | PLAYED
+DRIVEN = DRIVERS | PLAYED | PEERS
 CHECKED = OUTCOMES | PLAYED_OUTCOMES
 OPEN: dict[str, str] = yaml.safe_load((Path(__file__).parent / "expected_failures.yaml").read_text()) or {}
 

@@ -1,0 +1,196 @@
+"""Cases of the contract whose host is another plugin, which plays its part for real: agents, skills, memory, compaction."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+from kernel.testing import Turn, call, installed, text
+
+from .case_driver import MissingPlugin, Play
+from .case_words import prompt
+
+
+def _with(play: Play, *plugins: str) -> None:
+    """These plugins take part; every tool may run unasked."""
+    missing = [name for name in plugins if not installed(name)]
+    if missing:
+        raise MissingPlugin(f"the plugin {missing[0]} is not installed")
+    play.real = list(plugins)
+    play.options["allowed_tools"] = ["Agent", "Bash", "Read", "Skill"]
+
+
+def _request(play: Play, number: int) -> str:
+    """All messages of one request to the model."""
+    return json.dumps(play.world.kit.model.requests[number]["messages"], ensure_ascii=False)
+
+
+def _only_first(play: Play, id: str) -> None:
+    """The handler does what the case says when it is asked first, and has nothing to say afterwards."""
+    path = play.world.bin / f"handler-{id}"
+    first = shlex.quote(str(play.world.log / f"{id}.first"))
+    head, *rest = path.read_text().splitlines(keepends=True)
+    keep = shlex.quote(str(play.world.log / id))
+    later = f"if [ -e {first} ]; then {play.world.recording(id)}; cat > {keep}.in.$$; exit 0; fi; : > {first}\n"
+    path.write_text("".join([head, later, *rest]))
+
+
+# -- agents ------------------------------------------------------------------------------------------------------------
+TASK = "THE-TASK"
+
+
+def _agent(type: str) -> dict[str, Any]:
+    return call("Agent", "toolu_agent", description="look", prompt=TASK, subagent_type=type, run_in_background=False)
+
+
+async def _agent_starts(play: Play) -> None:
+    _with(play, "subagents")
+    play.open([_agent("Explore"), text("found"), text("done")])
+    await prompt(play)
+    before, main, inside, after = "only read docs", *(_request(play, n) for n in range(3))
+    assert before not in main and before not in after
+    assert 0 <= inside.find(before) < inside.find(TASK)
+
+
+async def _agent_goes_on(play: Play) -> None:
+    _with(play, "subagents")
+    _only_first(play, "a")
+    play.open([_agent("Explore"), text("two files"), text("a.py and b.py"), text("done")])
+    await prompt(play)
+    assert "list the files too" not in _request(play, 1) and "list the files too" in _request(play, 2)
+    assert "a.py and b.py" in _request(play, 3) and "list the files too" not in _request(play, 3)
+    assert [i["stop_hook_active"] for i in play.world.inputs("a")] == [False, True]
+
+
+async def _agent_feedback(play: Play) -> None:
+    _with(play, "subagents", "tools-shell", "sessions")
+    play.options["persist"] = True
+    _only_first(play, "a")
+    shell = call("Bash", "toolu_shell", command="sleep 30 # deploy", description="deploy", run_in_background=True)
+    play.open([shell, _agent("Plan"), text("a plan"), text("a plan with numbers"), text("done")])
+    await prompt(play)
+    assert "add line numbers" not in _request(play, 2) and "add line numbers" in _request(play, 3)
+    first, second = play.world.inputs("a")
+    (task,) = first["background_tasks"]
+    assert (task["type"], task["command"]) == ("shell", "sleep 30 # deploy")
+    assert first["transcript_path"] == play.session.transcript.path != first["agent_transcript_path"]
+    assert second["stop_hook_active"] is True and second["last_assistant_message"] == "a plan with numbers"
+
+
+# -- skills ------------------------------------------------------------------------------------------------------------
+def _skill(name: str) -> str:
+    return f"---\nname: {name}\ndescription: Does {name}.\n---\nSTEPS-OF-{name} $ARGUMENTS\n"
+
+
+def _deploy(play: Play) -> None:
+    _with(play, "skills")
+    path = play.world.cwd / ".claude/skills/deploy/SKILL.md"
+    path.parent.mkdir(parents=True)
+    path.write_text(_skill("deploy"))
+
+
+async def _typed_and_called(play: Play) -> None:
+    _deploy(play)
+    play.open([text("deployed"), call("Skill", "toolu_skill", skill="deploy", args="prod"), text("done")])
+    await prompt(play, "/deploy staging")
+    assert play.world.ran() == ["x"] and "STEPS-OF-deploy staging" in _request(play, 0)
+    await prompt(play, "deploy it to production too")
+    assert play.world.ran() == ["x", "s"] and "STEPS-OF-deploy prod" in _request(play, 2)
+
+
+async def _typed_and_blocked(play: Play) -> None:
+    _deploy(play)
+    play.open([text("done")])
+    await prompt(play, "/deploy prod")
+    assert play.world.kit.model.requests == [] and not len(play.session.history)
+
+
+async def _installed_at_start(play: Play) -> None:
+    """The case's command starts with ``install``: a program of that name does what the rest of the line says."""
+    _with(play, "skills")
+    answer = {"hookSpecificOutput": {"hookEventName": "SessionStart", "reloadSkills": True}}
+    source, target = play.world.root / "new-skill.md", play.world.cwd / ".claude/skills/new-skill/SKILL.md"
+    source.write_text(_skill("new-skill"))
+    play.world.program("install", f"#!/bin/sh\nmkdir -p {shlex.quote(str(target.parent))}\n"
+                       f"cp {shlex.quote(str(source))} {shlex.quote(str(target))}\necho {shlex.quote(json.dumps(answer))}\n")
+    play.open([text("done")])
+    assert not target.exists()
+    await prompt(play, play.when["prompt"])
+    assert "STEPS-OF-new-skill" in _request(play, 0)
+
+
+# -- instruction files, files that are mentioned -----------------------------------------------------------------------
+async def _instructions(play: Play) -> None:
+    _with(play, "memory", "tools-files")
+    file = play.world.cwd / "sub" / "file"
+    file.write_text("text")
+    play.open([call("Read", "toolu_read", file_path=str(file)), text("done")])
+    await play.session.start()
+    await prompt(play)
+    await play.settle()
+    (nested,), (included,), start = (play.world.inputs(id) for id in "nia")
+    assert (nested["file_path"], nested["trigger_file_path"]) == (str(file.parent / "CLAUDE.md"), str(file))
+    assert included["file_path"] == str(play.world.cwd / "extra.md")
+    assert included["parent_file_path"] == str(play.world.cwd / "CLAUDE.md")
+    assert [i["file_path"] for i in start] == [str(play.world.cwd / "CLAUDE.md")]
+
+
+async def _instructions_stay(play: Play) -> None:
+    _with(play, "memory")
+    play.open([text("hello to you")])
+    await prompt(play, play.when["prompt"])
+    await play.settle()
+    assert play.world.ran() == ["a"] and play.run is not None and play.run.text == "hello to you"
+
+
+async def _mentioned(play: Play) -> None:
+    _with(play, "tools-files")
+    (play.world.cwd / "notes.md").write_text("THE-NOTES")
+    play.open([text("done")])
+    await prompt(play, play.when["prompt"])
+    assert "THE-NOTES" in _request(play, 0)
+
+
+# -- compaction --------------------------------------------------------------------------------------------------------
+async def _compact_refused(play: Play) -> None:
+    _with(play, "compactor")
+    play.open([text("one"), text("a summary that nobody asks for")])
+    await prompt(play)
+    before = play.session.history.wire()
+    await prompt(play, "/compact keep the plan")
+    assert play.session.history.wire() == before and len(play.world.kit.model.requests) == 1
+
+
+async def _compact_refused_at_threshold(play: Play) -> None:
+    _with(play, "compactor")
+    full = Turn(blocks=[call("Read", "toolu_full", file_path="a")], usage={"input_tokens": 195_000, "output_tokens": 5})
+    play.open([full, text("two")])
+    await prompt(play, "THE-FIRST-PROMPT")
+    assert play.world.ran() == ["a"] and play.world.inputs("a")[0]["trigger"] == "auto"
+    assert play.run is not None and play.run.text == "two" and not play.run.result.is_error
+    assert "THE-FIRST-PROMPT" in _request(play, 1) and "toolu_full" in _request(play, 1)
+    assert len(play.world.kit.model.requests) == 2
+
+
+async def _compacted(play: Play) -> None:
+    _with(play, "compactor")
+    play.open([text("one"), text("<summary>THE-SUMMARY</summary>"), text("two")])
+    await prompt(play, "THE-FIRST-PROMPT")
+    await prompt(play, "/compact")
+    assert len(play.world.kit.model.requests) == 2 and play.world.inputs("p")[0]["compact_summary"] == "THE-SUMMARY"
+    await prompt(play, "go on")
+    assert "use bun" in _request(play, 2) and "THE-SUMMARY" in _request(play, 2)
+    assert "THE-FIRST-PROMPT" not in _request(play, 2)
+
+
+PEERS = {
+    "subagent-start-context-goes-to-subagent": _agent_starts, "subagent-stop-block-feeds-subagent": _agent_goes_on,
+    "subagent-stop-context-is-feedback": _agent_feedback,
+    "expansion-direct-command-only": _typed_and_called, "expansion-block": _typed_and_blocked,
+    "start-reload-skills": _installed_at_start,
+    "instructions-loaded-reasons": _instructions, "instructions-loaded-cannot-block": _instructions_stay,
+    "perm-at-file-reference-raises-no-pretooluse": _mentioned,
+    "precompact-manual-block": _compact_refused, "precompact-auto-block-proactive": _compact_refused_at_threshold,
+    "postcompact-then-sessionstart": _compacted,
+}
