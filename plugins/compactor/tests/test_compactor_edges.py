@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
-from kernel_compactor import pins
+from kernel_compactor import media, pins
 from kernel_compactor.prompts import FRONT, NO_IMAGE
 
 from kernel import History, ModelError, PreToolUseResult, StopResult
@@ -246,3 +246,16 @@ async def test_denied_calls_and_thinking_are_summed_up_with_the_rest(tmp_path: P
     assert [b["type"] for b in asked["messages"][1]["content"]] == ["thinking", "tool_use", "tool_use", "tool_use"]
     assert [bool(b.get("is_error")) for b in asked["messages"][2]["content"][:3]] == [False, True, False]
     assert "thinking" not in {b["type"] for _, blocks in run.session.history.messages[:1] for b in blocks}
+
+
+async def test_old_images_give_way_before_the_request_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(media, "MOST", 5_000)
+    made = kit(tmp_path, [text("a")] * 9)
+    session = made.open()
+    for number in range(8):
+        source = {"type": "base64", "media_type": "image/png", "data": str(number) * 1_000}
+        await session.submit([{"type": "image", "source": source}, {"type": "text", "text": f"what is it {number}"}])
+    counts = [json.dumps(r["messages"]).count('"image"') for r in made.model.requests]
+    assert counts == [1, 2, 3, 4, 5, 3, 4, 5] and not made.model.asked
+    last = said(made.model.requests[-1])
+    assert last.count(media.GONE) == 3 and all(f"what is it {n}" in last for n in range(8))

@@ -286,3 +286,20 @@ async def test_completion_without_a_list_of_tasks_is_announced(tmp_path: Path) -
     made = kit(tmp_path, answer(n=1), settings=meaning("completion"))
     assert (await made.run("go")).result.structured_output == {"n": 1}
     assert any("'completion' did not work" in a and "no plugin here keeps a list" in a for a in made.harness.announced)
+
+
+@pytest.mark.parametrize(("thinking", "forced"), [(None, True), (2_000, False)])
+async def test_only_the_last_try_is_forced_and_not_where_the_model_thinks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thinking: int | None, forced: bool
+) -> None:
+    monkeypatch.setenv("MAX_STRUCTURED_OUTPUT_RETRIES", "2")
+    made = kit(tmp_path, text("a"), answer(n="b"), answer(n=1), text("c"), answer(n=2), max_thinking_tokens=thinking)
+    choices: list[Any] = []
+    stream = made.model.stream
+    made.model.stream = lambda request: (choices.append(request.tool_choice), stream(request))[1]
+    run = await made.run("go")
+    plain = run.session.call_model
+    assert run.result.structured_output == {"n": 1}
+    assert (await run.session.submit("again")).structured_output == {"n": 2}
+    assert choices == [None, None, {"type": "tool", "name": "StructuredOutput"} if forced else None, None, None]
+    assert run.session.call_model is plain

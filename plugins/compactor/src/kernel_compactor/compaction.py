@@ -20,7 +20,7 @@ from kernel import (
     text_block,
     text_of,
 )
-from kernel_compactor import counting, files, pins
+from kernel_compactor import counting, files, media, pins
 from kernel_compactor.prompts import FRONT, GO_ON, INSTRUCTION, MORE, NO_IMAGE, SPILLED, WHERE, summary_of
 from kernel_compactor.state import state
 
@@ -65,7 +65,7 @@ async def _summary(session: Session, messages: Messages, instructions: str) -> s
         try:
             response = await side_request(session, request, session.model_info, tries=TRIES)
         except ModelError as error:
-            shorter = _without_images(messages) or _without_the_oldest(messages)
+            shorter = media.without_any(messages, NO_IMAGE) or _without_the_oldest(messages)
             if not is_too_long(error) or shorter is None:
                 raise KernelError(f"the summary could not be had: {error.message}") from error
             messages = shorter
@@ -76,21 +76,6 @@ async def _summary(session: Session, messages: Messages, instructions: str) -> s
             raise KernelError(f"the summary is no good: the answer was {how}")
         return summary
     raise KernelError("the summary request itself is too long")
-
-
-def _without_images(messages: Messages) -> Messages | None:
-    """The same with a line in the place of each image and document; ``None`` where there is none."""
-    lean = [(role, [_lean(block) for block in blocks]) for role, blocks in messages]
-    return None if lean == messages else lean
-
-
-def _lean(block: Block) -> Block:
-    if block.get("type") in ("image", "document"):
-        return text_block(NO_IMAGE)
-    content = block.get("content")
-    if block.get("type") == "tool_result" and isinstance(content, list):
-        return {**block, "content": [_lean(b) if isinstance(b, dict) else b for b in content]}
-    return block
 
 
 def _without_the_oldest(messages: Messages) -> Messages | None:

@@ -15,7 +15,8 @@ class State(Struct):
     """``requests`` counts since the last compaction; ``refills`` how often the window was full again right after one.
 
     ``prompted``: a prompt came that no request has held yet. ``fresh``: the request that is being made is the first to hold it.
-    ``request`` is that prompt, word for word.
+    ``request`` is that prompt, word for word. ``media``: characters of images and documents in the first ``looked`` messages
+    of the history ``measured``.
     """
 
     failures: int = 0
@@ -25,6 +26,9 @@ class State(Struct):
     compacted: bool = False
     told: set[str] = field(default_factory=set)
     pins: list[str] = field(default_factory=list)
+    measured: Any = None
+    looked: int = 0
+    media: int = 0
     prompted: bool = True
     fresh: bool = False
     request: str = ""

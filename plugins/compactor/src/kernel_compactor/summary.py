@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from kernel import KernelError, Leave, ModelError, Session
-from kernel_compactor import counting, pins
+from kernel_compactor import counting, media, pins
 from kernel_compactor.clearing import clear
 from kernel_compactor.compaction import compact
 from kernel_compactor.state import state
@@ -23,6 +23,8 @@ class SummaryCompactor:
     name = "summary"
 
     async def before_request(self, session: Session) -> None:
+        if dropped := media.make_room(session):
+            session.debug(f"plugin compactor: {dropped} old images and documents were dropped")
         now = counting.used(session)
         mine = state(session)
         mine.requests += 1

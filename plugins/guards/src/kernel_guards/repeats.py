@@ -5,17 +5,28 @@ What a tool says is never changed but for one line behind it. With the plugin of
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
-from kernel import Extension, Middleware, ModelCaller, ModelRequest, Session, Tool, ToolContext, ToolResult, ToolRunner
+from kernel import (
+    Extension,
+    Middleware,
+    ModelCaller,
+    ModelRequest,
+    Session,
+    StreamEvent,
+    Tool,
+    ToolContext,
+    ToolResult,
+    ToolRunner,
+)
 from kernel_guards import fingerprints
 
 STATE = "guards.repeats"
-PLAIN = "guards.repeats.plain"
-WRAPPED = "guards.repeats.wrapped"
+ONCE = "guards.repeats.once"
 BUDGET = 6
 RETRIES = 2
 WAIT_S = 0.5
@@ -132,21 +143,26 @@ class FinalAnswer(Extension):
         mine = seen(session)
         if mine.converging and not mine.asked:
             mine.asked = True
-            session.plugin_state[PLAIN] = plain = session.call_model
-            session.call_model = session.plugin_state[WRAPPED] = _without_tools(session, plain)
+            session.call_model = session.plugin_state[ONCE] = WithoutTools(session)
 
 
-def _without_tools(session: Session, plain: ModelCaller) -> ModelCaller:
-    def ask(request: ModelRequest) -> Any:
-        """The conversation's own request; side requests stay as they are."""
-        own = request.history is session.history
-        return plain(msgspec.structs.replace(request, tool_choice={"type": "none"}) if own else request)
+class WithoutTools:
+    """Sends the conversation's own request without tools, while ``on``; side requests stay as they are."""
 
-    return ask
+    def __init__(self, session: Session) -> None:
+        self.on = True
+        self.session = session
+        self.plain: ModelCaller = session.call_model
+
+    def __call__(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        if self.on and request.history is self.session.history:
+            request = msgspec.structs.replace(request, tool_choice={"type": "none"})
+        return self.plain(request)
 
 
 def _as_before(session: Session) -> None:
-    wrapped = session.plugin_state.pop(WRAPPED, None)
-    plain = session.plugin_state.pop(PLAIN, None)
-    if wrapped is not None and session.call_model is wrapped:  # not where the model was switched meanwhile
-        session.call_model = plain
+    once: WithoutTools | None = session.plugin_state.pop(ONCE, None)
+    if once is not None:
+        once.on = False  # another may stand around it by now
+        if session.call_model is once:
+            session.call_model = once.plain

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET
 
 from kernel import Extension, Harness, Leave, Middleware, Session, Tool, ToolContext, ToolResult, ToolRunner, UsageError
-from kernel_structured_output import checks, schema
+from kernel_structured_output import checks, last_try, schema
 from kernel_structured_output.repair import words
 from kernel_structured_output.state import SEMANTIC_RETRIES, Attempts, attempts, begin, max_retries
 from kernel_structured_output.tool import NAME, StructuredOutput
@@ -36,12 +36,17 @@ class StructuredOutputs(Extension):
             session.toolbox.offer([StructuredOutput(wanted)])
 
     async def before_prompt(self, session: Session) -> None:
+        last_try.end(session)
         begin(session)
 
     async def before_request(self, session: Session) -> None:
-        if self._wanted(session) and attempts(session).accepted:  # a Stop hook sent the run on
+        last_try.end(session)
+        if not self._wanted(session):
+            return
+        if attempts(session).accepted:  # a Stop hook sent the run on
             attempts(session).reopen()
             session.result_facts.pop("structured_output", None)
+        last_try.begin(session, NAME)
 
     async def after_batch(self, session: Session) -> bool:
         run = attempts(session)
@@ -82,6 +87,7 @@ class StructuredOutputs(Extension):
 
     async def at_end(self, session: Session, leave: Leave) -> Leave | None:
         """A success without the value would look like one with it; it never is."""
+        last_try.end(session)
         if leave.terminal_reason != "tool_deferred":
             begin(session)
         if not self._wanted(session) or leave.subtype != "success" or leave.terminal_reason == "tool_deferred" or leave.is_error:
