@@ -48,7 +48,7 @@ class Database:
                 in_memory = address.database in (None, "", ":memory:")
                 one: dict[str, Any] = {"poolclass": StaticPool} if in_memory else {}
                 self.engine = create_engine(
-                    address, connect_args={"timeout": PATIENCE_S, "check_same_thread": not in_memory}, **one)
+                    address, connect_args={"timeout": PATIENCE_S, "check_same_thread": False}, **one)
                 event.listen(self.engine, "connect", _sqlite_connected)
                 event.listen(self.engine, "begin", _sqlite_begin)
             else:
