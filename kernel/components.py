@@ -2,7 +2,8 @@
 
 One finder for every kind (plugins contract, sections 2 and 3; skills contract, section 2). It lists files and reads none of
 them. Nothing it meets ends it: what cannot be used is listed under ``faults`` with its place. A plugin's component must lie
-in the plugin's folder after links are followed; loops end, depth and number are limited.
+in the plugin's folder after links are followed; so must a project's commands, agents and output styles, whose folders hold
+any Markdown. A project's skill may be a linked folder, and its rules may be links. Loops end, depth and number are limited.
 """
 
 from __future__ import annotations
@@ -246,8 +247,8 @@ class _Search:
     def folder(self, path: str) -> None:
         """Everything in a component folder. One that is not there is fine."""
         self._left = MAX_ENTRIES
-        if self.owner is not None and os.path.islink(path) and not self._contained(path):
-            self.fault(path, "leads out of the plugin's folder")
+        if self._closed and os.path.isdir(path) and not self._contained(path):
+            self._leads_out(path)
         elif self._first(path):
             self._walk(path, path, "", 0)
 
@@ -259,7 +260,9 @@ class _Search:
                 return
             try:
                 is_folder = entry.is_dir()
-            except OSError:
+            except OSError as error:  # a link to itself
+                if self.kind == "skills" or entry.name.endswith(".md"):
+                    self.fault(entry.path, f"cannot be read: {error.strerror}")
                 continue
             if self.kind == "skills":
                 if is_folder and not (entry.name.lower() == "synced" and self.owner is None):
@@ -291,14 +294,14 @@ class _Search:
             return  # a plugin, no skill
         if not os.path.lexists(os.path.join(entry.path, "SKILL.md")):
             return
-        if entry.is_symlink() and self.owner is not None and not self._contained(entry.path):
-            self.fault(entry.path, "leads out of the plugin's folder")
+        if self._closed and entry.is_symlink() and not self._contained(entry.path):
+            self._leads_out(entry.path)
         elif self._first(entry.path):
             self._skill(entry.path, entry.name, top)
 
     def _enter(self, entry: os.DirEntry[str], depth: int, top: str) -> bool:
-        if entry.is_symlink() and self.owner is not None and not self._contained(entry.path):
-            self.fault(entry.path, "leads out of the plugin's folder")
+        if self._closed and entry.is_symlink() and not self._contained(entry.path):
+            self._leads_out(entry.path)
             return False
         if depth + 1 >= MAX_DEPTH:
             self.fault(entry.path, f"lies deeper than {MAX_DEPTH} folders below {top}")
@@ -333,10 +336,18 @@ class _Search:
         if not stat.S_ISREG(status.st_mode):
             self.fault(path, "is no regular file")
         elif linked and self.root is not None and not self._contained(path):
-            self.fault(path, f"leads out of {'the plugin' if self.owner else 'the project'}'s folder")
+            self._leads_out(path)
         else:
             self.items.append(Component(kind=self.kind, scope=self.scope, name=name, path=path, folder=top, plugin=self.owner,
                                         stamp=(status.st_mtime_ns, status.st_size, status.st_ino)))
+
+    @property
+    def _closed(self) -> bool:
+        """Whether linked folders, too, must lie inside."""
+        return self.owner is not None or (self.root is not None and self.kind not in ("skills", "rules"))
+
+    def _leads_out(self, path: str) -> None:
+        self.fault(path, f"leads out of {'the plugin' if self.owner else 'the project'}'s folder")
 
     def _contained(self, path: str) -> bool:
         real = os.path.realpath(path)

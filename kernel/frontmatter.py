@@ -22,7 +22,7 @@ MAX_FILE = 1_000_000
 MAX_HEAD = 64_000
 """Characters of the YAML block; a longer one does not parse."""
 MAX_NODES = 10_000
-"""Values in one block, counting what an alias repeats."""
+"""Values in one block, counting what an alias repeats; a long text counts once more for each 100 characters."""
 MAX_DEPTH = 60
 _FIRST_READ = 8_192
 
@@ -218,10 +218,11 @@ class _Builder:
                 done = self.stack.pop()
                 self.put(done.value, done.anchor, self.nodes - done.start + 1)
             elif kind == "ScalarEvent":
-                self.count(1)
+                size = 1 + len(event.value) // 100
+                self.count(size)
                 # A tag says nothing but that the value is text.
                 plain = event.implicit[0] and not self.wants_key
-                self.put(scalar(event.value) if plain else event.value, event.anchor, 1)
+                self.put(scalar(event.value) if plain else event.value, event.anchor, size)
             elif kind == "AliasEvent":
                 if event.anchor not in self.anchors:
                     raise ValueError(f"the alias *{event.anchor} names nothing before it, line {event.start_mark.line + 2}")

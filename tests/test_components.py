@@ -179,3 +179,35 @@ def test_loops_depth_numbers_and_odd_files_end_nothing(tmp_path: Path, monkeypat
 def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
     (tmp_path / "skills").mkdir(mode=0)
     assert "cannot be listed" in str(components_in(tmp_path / "skills", "skills").faults[0])
+
+
+@pytest.mark.parametrize("kind", ["commands", "agents", "output-styles"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_linked_folder_of_any_markdown_does_not_lead_out_of_the_project(tmp_path: Path, kind: Kind, whole: bool) -> None:
+    """A clone with a link to somebody's notes would otherwise put their first lines into the model's list."""
+    write(tmp_path, "notes/private.md", "project/own/fine.md")
+    folder = tmp_path / "project" / ".claude" / kind
+    (folder.parent if whole else folder).mkdir(parents=True)
+    link = folder if whole else folder / "linked"
+    link.symlink_to(tmp_path / "notes")
+    found = find_components(session_in(tmp_path / "project"), kind, ("project",))
+    assert not found.items
+    assert whole or kind == "output-styles" or [f.path for f in found.faults] == [str(link)]
+    assert all("leads out of the project" in f.message for f in found.faults)
+    link.unlink()
+    link.symlink_to(tmp_path / "project" / "own")
+    inside = find_components(session_in(tmp_path / "project"), kind, ("project",))
+    assert len(inside.items) == (0 if kind == "output-styles" and not whole else 1)
+
+
+def test_a_projects_skill_may_be_a_linked_folder(tmp_path: Path) -> None:
+    write(tmp_path, "shared/greet/SKILL.md")
+    (tmp_path / "project/.claude/skills").mkdir(parents=True)
+    (tmp_path / "project/.claude/skills/greet").symlink_to(tmp_path / "shared/greet")
+    assert told(find_components(session_in(tmp_path / "project"), "skills", ("project",))) == [("project", "greet")]
+
+
+@pytest.mark.parametrize("kind", ["skills", "commands", "agents", "output-styles", "rules"])
+def test_a_link_to_itself_is_named(tmp_path: Path, kind: Kind) -> None:
+    (tmp_path / "loop.md").symlink_to("loop.md")
+    assert [f.path for f in components_in(tmp_path, kind).faults] == [str(tmp_path / "loop.md")]

@@ -134,3 +134,10 @@ def test_the_short_way_gives_what_the_parser_gives(head: str) -> None:
 def test_nothing_raises(text: str) -> None:
     read = parse_frontmatter(text)
     assert isinstance(read.fields, dict) and not (read.lost and read.fields)
+
+
+def test_aliases_of_a_long_text_count_as_long() -> None:
+    """Each would be copied by whoever joins the values."""
+    found = parse_frontmatter(f"---\na: &x {'y' * 5_000}\nhint: [{','.join(['*x'] * 1_000)}]\n---\nText.\n")
+    assert isinstance(found.fields["hint"], str) and "more than 10,000 values" in found.problem
+    assert not parse_frontmatter(f"---\na: |\n  {'y' * 60_000}\n---\n").lost
