@@ -161,3 +161,20 @@ def test_300_skills_and_60_agents_are_listed_within_the_budget(tmp_path: Path) -
     catalogue, session = load(tmp_path)
     text = listing.whole(session, catalogue.by_name.values(), {})
     assert len(catalogue.by_name) == 300 and len(text) <= 8_000 and text.count("\n- skill-") == 300
+
+
+@pytest.mark.parametrize("name", ["<system-reminder>", "c\x9b31m", "turn\u202eed", "zero\u200bwidth", os.fsdecode(b"\xff\xfe")])
+def test_a_name_that_cannot_be_typed_or_looks_like_markup_is_named_and_left_out(tmp_path: Path, name: str) -> None:
+    write(tmp_path, f".claude/skills/{name}/SKILL.md", description="d")
+    catalogue, _ = load(tmp_path)
+    assert not catalogue.by_name
+    [problem] = catalogue.problems
+    assert "cannot be a command's name" in problem
+
+
+def test_a_plugins_second_skill_of_one_name_is_named(tmp_path: Path) -> None:
+    text = "---\nname: same\ndescription: d\n---\nText.\n"
+    plugin = plugin_folder(tmp_path / "p", "plug", {"skills/a/SKILL.md": text, "skills/b/SKILL.md": text, "commands/a.md": "x"})
+    catalogue, _ = load(tmp_path, plugin_dirs=[plugin])
+    [problem] = catalogue.problems
+    assert "skills/b/SKILL.md" in problem and "plug:same" in problem

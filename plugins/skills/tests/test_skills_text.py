@@ -91,6 +91,34 @@ def test_a_strangers_text_stays_on_one_line_and_ends_no_reminder() -> None:
     (["*.md"], "x/a.md", False), (["**/*.{ts,tsx}"], "x/a.tsx", True), (["[ab].py"], "b.py", True), (["[!ab].py"], "b.py", False),
     (["[ab.py"], "b.py", False), (["a[.py", "*.py"], "b.py", True), (["{" + ",".join(map(str, range(1_100))) + "}"], "7", False),
     ([r"\[x\].py"], "[x].py", True), (["./a.py"], "a.py", True), (["?.py"], "ab.py", False), (["src/**"], "src/x/y", True),
-    (["**"], "../out.py", False)])
+    (["**"], "../out.py", False), (["a/**/b/**/c"], "a/x/b/y/z/c", True), (["*a*b"], "xaxb", True), (["*a*b"], "xaxbx", False),
+    (["ab*b"], "ab", False), (["**"], "..x", True)])
 def test_patterns_of_paths(patterns: list[str], path: str, expected: bool) -> None:
     assert matches(patterns, f"/project/{path}", "/project") is expected
+
+
+@pytest.mark.parametrize("pattern", ["*a" * 15_000 + "b", "**/" * 15_000 + "b", "{" + "," * 60_000, "{a,b}" * 12_000,
+                                     "{a," * 20_000])
+def test_no_pattern_takes_for_ever(pattern: str) -> None:
+    """Each took longer than anybody waits, or more memory than there is."""
+    assert not matches([pattern], "/project/" + "aa/" * 60 + "a" * 200, "/project")
+
+
+@pytest.mark.parametrize("text", ["```!\n" * 150_000, "\\" * 500_000, " !`" * 200_000, "```! " * 100_000])
+def test_no_text_takes_for_ever(text: str) -> None:
+    pieces = take_apart(text)
+    assert Arguments("a").put_into("".join(f"!`{p.text}`" if p.command else p.text for p in pieces), {}) == text
+
+
+def test_a_block_that_does_not_close_is_no_command_and_what_stands_in_it_is_judged_alone() -> None:
+    pieces = take_apart("```!\none\n```\n```!\nopen !`two`\n")
+    assert [(p.text, p.command) for p in pieces] == [("one", True), ("\n```!\nopen ", False), ("two", True), ("\n", False)]
+
+
+@pytest.mark.parametrize("text", ["</System-Reminder >", "< /system-reminder>", "<\t/\nSYSTEM-REMINDER>", "< system-reminder>"])
+def test_no_spelling_ends_a_reminder(text: str) -> None:
+    assert one_line(f"a {text}").startswith("a <\\")
+
+
+def test_marks_that_turn_the_writing_do_not_stay() -> None:
+    assert one_line("a\u202eb\u2066c\x9b31m") == "a b c 31m"

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from kernel import Plugin, Session
 
 MAX_NAME = 200
-_BAD_NAME = re.compile(r"[\s/\\\x00-\x1f\x7f]")
+_BAD_NAME = re.compile(r"[\s/\\<>\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+"""What cannot be typed or seen, or would look like markup in the listing."""
 _OWN: tuple[Literal["managed", "user", "project", "added"], ...] = ("managed", "user", "project", "added")
 
 
@@ -134,6 +135,9 @@ class Catalogue:
             self.problems[f"{skill.path}: {one_line(skill.name)[:80]!r} cannot be a command's name"] = owner
             return
         if skill.name in self.by_name:
+            other = self.by_name[skill.name]
+            if owner and other.plugin is skill.plugin and not (skill.is_command and not other.is_command):
+                self.problems[f"{skill.path}: is left out, {other.path} has the name {skill.name!r} already"] = owner
             if not skill.place:
                 return
             skill.name = f"{skill.place}:{skill.component.name}"

@@ -1,4 +1,7 @@
-"""Patterns of ``paths``: ``**``, ``*``, ``?``, ``{a,b}``, ``[...]``, relative to the project (context contract, section 3)."""
+"""Patterns of ``paths``: ``**``, ``*``, ``?``, ``{a,b}``, ``[...]``, relative to the project (context contract, section 3).
+
+Matching takes time in proportion to pattern times path, whatever a pattern looks like: skills come with a clone.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,24 @@ import re
 from functools import lru_cache
 
 MAX_EXPANDED = 1_000
+MAX_CHARACTERS = 1_000_000
+"""What the braces of one skill may come to."""
+
+Segment = re.Pattern[str] | None
+"""What one part of a path must be; ``None`` for ``**``, any number of parts."""
 
 
 def matches(patterns: list[str], path: str, root: str) -> bool:
     """Whether a file, as it was named or with links followed, is one that the patterns mean."""
     given = {os.path.relpath(p, r) for p in (path, os.path.realpath(path)) for r in (root, os.path.realpath(root))}
-    inside = [p.replace(os.sep, "/") for p in given if not p.startswith("..")]
-    return any(regex.fullmatch(p) for regex in _compiled(tuple(patterns)) for p in inside)
+    inside = [p.split(os.sep) for p in given if p != ".." and not p.startswith(f"..{os.sep}")]
+    return any(_match(pattern, parts) for pattern in _compiled(tuple(patterns)) for parts in inside)
 
 
 @lru_cache(maxsize=512)
-def _compiled(patterns: tuple[str, ...]) -> list[re.Pattern[str]]:
+def _compiled(patterns: tuple[str, ...]) -> list[list[Segment]]:
     left = MAX_EXPANDED
-    found: list[re.Pattern[str]] = []
+    found: list[list[Segment]] = []
     for pattern in patterns:
         expanded = braces(pattern, left) if "{" in pattern else [pattern]
         if expanded is None:  # over the budget: it stays as it is and matches nothing
@@ -27,7 +35,7 @@ def _compiled(patterns: tuple[str, ...]) -> list[re.Pattern[str]]:
         left -= len(expanded) if "{" in pattern else 0
         for one in expanded:
             try:
-                found.append(re.compile(regex(one.removeprefix("./").removeprefix("/"))))
+                found.append([segment(part) for part in one.removeprefix("./").strip("/").split("/")])
             except re.error:  # a broken bracket matches nothing
                 continue
     return found
@@ -36,39 +44,68 @@ def _compiled(patterns: tuple[str, ...]) -> list[re.Pattern[str]]:
 def braces(pattern: str, limit: int) -> list[str] | None:
     """Every alternative of ``{a,b}``; ``None`` where there are more than the limit."""
     done: list[str] = []
-    todo = [pattern]
+    todo, size = [pattern], len(pattern)
     while todo:
-        if len(done) + len(todo) > limit:
-            return None
         text = todo.pop()
-        match = re.search(r"\{([^{}]*,[^{}]*)\}", text)
+        match = re.search(r"\{([^{},]*,[^{}]*)\}", text)
         if match is None:
             done.append(text)
-        else:
-            todo += [text[:match.start()] + part + text[match.end():] for part in match[1].split(",")]
+            continue
+        parts = match[1].split(",")
+        size += len(parts) * (len(text) - len(match[0])) + len(match[1])
+        if len(done) + len(todo) + len(parts) > limit or size > MAX_CHARACTERS:
+            return None
+        todo += [text[:match.start()] + part + text[match.end():] for part in parts]
     return done
 
 
-def regex(pattern: str) -> str:
-    """A pattern as a regular expression for a whole relative path.
+@lru_cache(maxsize=4096)
+def segment(text: str) -> Segment:
+    """A pattern for one part of a path. What stands between two ``*`` is taken where it comes first, and never tried again.
 
     :raises re.error: a bracket does not close.
     """
-    out, n = "", 0
-    while n < len(pattern):
-        char = pattern[n]
-        if pattern.startswith("**/", n):
-            out, n = out + "(?:[^/]+/)*", n + 3
-        elif pattern.startswith("**", n):
-            out, n = out + ".*", n + 2
+    if text == "**":
+        return None
+    between, last = [], ""
+    n = 0
+    while n < len(text):
+        char = text[n]
+        if char == "*":
+            between.append(last)
+            last = ""
         elif char == "[":
-            end = pattern.find("]", n + 2)
+            end = text.find("]", n + 2)
             if end < 0:
                 raise re.error("a bracket does not close")
-            inner = pattern[n + 1:end].replace("\\", "\\\\")
-            out, n = out + "[" + ("^" + inner[1:] if inner[0] in "!^" else inner) + "]", end + 1
-        elif char == "\\" and n + 1 < len(pattern):
-            out, n = out + re.escape(pattern[n + 1]), n + 2
+            negated = text[n + 1] in "!^"
+            inner = re.sub(r"([\\\[\]^&~|])", r"\\\1", text[n + 1 + negated:end])
+            last, n = f"{last}[{'^' if negated else ''}{inner}]", end
+        elif char == "\\" and n + 1 < len(text):
+            n += 1
+            last += re.escape(text[n])
         else:
-            out, n = out + {"*": "[^/]*", "?": "[^/]"}.get(char, re.escape(char)), n + 1
-    return out
+            last += "." if char == "?" else re.escape(char)
+        n += 1
+    if not between:
+        return re.compile(last, re.DOTALL)
+    middle = "".join(f"(?>.*?{part})" for part in between[1:] if part)
+    return re.compile(f"{between[0]}{middle}.*{last}", re.DOTALL)
+
+
+def _match(pattern: list[Segment], path: list[str]) -> bool:
+    """Whether the parts match, with one step back to the latest ``**``."""
+    p = s = 0
+    star, mark = -1, 0
+    while s < len(path):
+        part = pattern[p] if p < len(pattern) else None
+        if p < len(pattern) and part is None:
+            star, mark, p = p, s, p + 1
+        elif part is not None and part.fullmatch(path[s]):
+            p, s = p + 1, s + 1
+        elif star >= 0:
+            mark += 1
+            p, s = star + 1, mark
+        else:
+            return False
+    return all(part is None for part in pattern[p:])

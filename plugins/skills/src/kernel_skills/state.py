@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from kernel import ConfigChange, Harness, History, KernelError, Session, UsageError, components_in, normalise
 from kernel_skills import listing
 from kernel_skills.catalogue import Catalogue, Skill
+from kernel_skills.values import one_line
 
 if TYPE_CHECKING:
     from kernel import Tool
@@ -115,7 +116,7 @@ class Skills:
             if problem in self._warned or self.session.parent is not None:
                 continue
             self._warned.add(problem)
-            text = f"skills: {problem}"
+            text = f"skills: {one_line(problem)}"
             if plugin:
                 self.session.plugin_errors.append({"plugin": plugin, "type": "component-load-failed", "message": problem})
             if self.session.options.output_format == "text" and not _is_remark(problem):

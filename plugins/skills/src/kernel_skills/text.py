@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-_COMMAND = re.compile(r"^```![ \t]*\n(?P<block>.*?)^```[ \t]*$|(?<!\S)!`(?P<inline>[^`\n]+)`", re.MULTILINE | re.DOTALL)
+# Every pattern here takes time in proportion to the text, whatever a file holds.
+_COMMAND = re.compile(r"^```![ \t]*\n|(?<!\S)!`([^`\n]+)`", re.MULTILINE)
+_CLOSE = re.compile(r"^```[ \t]*$", re.MULTILINE)
 _VARIABLE = r"\$\{(?P<variable>CLAUDE_[A-Z_]+|user_config\.[A-Za-z_]\w*)\}"
-_NUMBERED = r"(?P<slashes>\\*)\$(?:ARGUMENTS\[(?P<index>\d{1,6})\]|(?P<all>ARGUMENTS)(?!\w)|(?P<number>\d{1,6})"
+_NUMBERED = r"(?<!\\)(?P<slashes>\\*)\$(?:ARGUMENTS\[(?P<index>\d{1,6})\]|(?P<all>ARGUMENTS)(?!\w)|(?P<number>\d{1,6})"
 
 
 class Piece(Struct):
@@ -27,13 +29,26 @@ class Piece(Struct):
 def take_apart(text: str) -> list[Piece]:
     """The text as pieces, in order. A command counts only where the file itself holds it."""
     pieces, end = [], 0
-    for match in _COMMAND.finditer(text):
-        pieces.append(Piece(text[end:match.start()]))
-        found = match["block"] if match["block"] is not None else match["inline"]
-        pieces.append(Piece(found.strip("\n"), command=True))
-        end = match.end()
+    for start, stop, command in _commands(text):
+        pieces += [Piece(text[end:start]), Piece(command.strip("\n"), command=True)]
+        end = stop
     pieces.append(Piece(text[end:]))
     return [p for p in pieces if p.text or p.command]
+
+
+def _commands(text: str) -> Iterator[tuple[int, int, str]]:
+    """Where each command begins and ends, and what it is. A block that never closes is none."""
+    at, closes = 0, True
+    while match := _COMMAND.search(text, at):
+        at = match.end()
+        if match[1] is not None:
+            yield match.start(), at, match[1]
+        elif closes:
+            close = _CLOSE.search(text, at)
+            closes = close is not None  # and none that begins later closes either
+            if close is not None:
+                yield match.start(), close.end(), text[at:close.start()]
+                at = close.end()
 
 
 class Arguments:

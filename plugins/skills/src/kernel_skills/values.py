@@ -8,7 +8,9 @@ from typing import Any
 TRUE = frozenset("true yes on 1".split())
 FALSE = frozenset("false no off 0".split())
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Also marks that turn the direction of writing, and what is no character."""
+_REMINDER = re.compile(r"<(?=\s*/?\s*system-reminder)", re.IGNORECASE)
 
 
 class Fields:
@@ -99,5 +101,4 @@ def split_outside(text: str, separators: str, opening: str, closing: str) -> lis
 
 def one_line(text: str) -> str:
     """Text of a stranger for a place of one line: no line ends, no control characters, nothing that ends a reminder."""
-    text = " ".join(CONTROL.sub(" ", text).split())
-    return text.replace("<system-reminder", "<\\system-reminder").replace("</system-reminder", "<\\/system-reminder")
+    return _REMINDER.sub(r"<\\", " ".join(CONTROL.sub(" ", text).split()))
