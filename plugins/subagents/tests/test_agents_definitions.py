@@ -239,3 +239,40 @@ async def test_sixty_agents_keep_to_the_budget_of_the_list(world: World) -> None
     first = world.model.requests[0]["messages"][0]["content"]
     listing = next(b["text"] for b in first if "Agents that the Agent tool" in b["text"])
     assert len(listing) < 16_000 and all(f"- agent-{n:02d}" in listing for n in range(60))
+
+
+async def test_a_memory_that_a_clone_brings_shows_no_file_from_elsewhere(world: World, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("SECRET")
+    world.agent("scout", memory="project")
+    world.write(".claude/agent-memory/scout/other.md", "")
+    (world.root / ".claude/agent-memory/scout/MEMORY.md").symlink_to(tmp_path / "key")
+    await world.run([agent("Look."), text("done")], {"Look.": [text("seen")]})
+    assert "MEMORY.md is empty so far" in world.told("Look.") and "SECRET" not in world.told("Look.")
+
+
+async def test_a_memory_that_leads_out_of_the_project_makes_no_folder_there(world: World, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    world.agent("scout", memory="project")
+    (world.root / ".claude/agent-memory").symlink_to(outside)
+    await world.run([agent("Look."), text("done")], {"Look.": [text("seen")]})
+    assert not list(outside.iterdir())
+    assert any("leads out of the project" in n["content"] for n in world.said("informational"))
+
+
+async def test_tokens_of_a_plugins_agent(world: World, tmp_path: Path) -> None:
+    body = "${CLAUDE_PLUGIN_DATA}|${user_config.size}|${user_config.key}|${CLAUDE_OTHER}|$CLAUDE_PLUGIN_ROOT"
+    plugin = plugin_folder(tmp_path / "p", "plug", {"agents/a.md": file("a", body)}, userConfig={
+        "size": {"type": "number", "title": "t", "description": "d", "default": 3},
+        "key": {"type": "string", "title": "t", "description": "d", "sensitive": True, "default": "SECRET"}})
+    await world.run([agent("Look.", type="plug:a"), text("done")], {"Look.": [text("seen")]}, plugin_dirs=[plugin])
+    [loaded] = [p for p in world.session.plugins if p.name == "plug"]
+    data = world.home / "plugins" / "data" / loaded.id.replace("@", "-")
+    assert f"{data}|3|${{user_config.key}}|${{CLAUDE_OTHER}}|$CLAUDE_PLUGIN_ROOT" in world.told("Look.")
+
+
+async def test_preloaded_skills_that_are_no_list_are_named(world: World) -> None:
+    world.agent("scout", skills={"a": 1})
+    found = await started(world)
+    assert found["scout"].skills == []
+    assert any("scout.md, skills: must be a list of names" in n["content"] for n in world.said("informational"))

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from kernel import Harness, ModelError, Options, SystemMessage
+from kernel import Harness, ModelError, Options, SystemMessage, UsageError
 from kernel.testing import call, plugin_folder, text
 from kernel.testing.scripted import Turn
 
@@ -231,9 +231,27 @@ async def test_a_plugin_may_name_one_of_its_agents(inline: Any, file: str | None
     assert first.startswith(expected or "You are an agent that works for a person")
 
 
-async def test_a_flag_that_names_no_agent_is_announced(world: World) -> None:
-    await world.run([text("hi")], {}, extra={"agent": "nobody"})
-    assert world.kit is not None and any("there is no agent 'nobody'" in t for t in world.kit.harness.announced)
+async def test_a_flag_that_names_no_agent_is_wrong_usage(world: World) -> None:
+    """Nothing has begun: no model was asked, nothing was recorded."""
+    with pytest.raises(UsageError, match=r"--agent: there is no agent 'nobody'.*general-purpose"):
+        world.open([text("hi")], {}, extra={"agent": "nobody"})
+    world.kit = None
+
+
+async def test_a_program_that_brings_its_agents_later_is_told_when_the_session_opens(world: World) -> None:
+    await world.run([text("hi")], {}, extra={"agent": "nobody"}, input_format="stream-json")
+    assert world.kit is not None and any("the agent 'nobody' is not there" in t for t in world.kit.harness.announced)
+
+
+async def test_hooks_of_a_projects_agent_wait_for_trust_when_it_is_the_main_one(world: World, tmp_path: Path) -> None:
+    hooks = {"PreToolUse": [{"hooks": [{"type": "command", "command": f"touch {tmp_path / 'ran'}"}]}]}
+    world.agent("lead", hooks=hooks)
+    read = call("Read", file_path=str(world.agent("other")))
+    for trusted in (False, True):
+        world.open([read, text("done")], {}, extra={"agent": "lead"})
+        world.session.settings.trusted = trusted
+        await world.go("Start.")
+        assert (tmp_path / "ran").exists() is trusted
 
 
 async def test_a_resumed_session_is_the_agent_that_it_was(world: World) -> None:

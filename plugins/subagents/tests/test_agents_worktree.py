@@ -226,11 +226,17 @@ BLOCKED = ["cd ..", "cd {main}", "cd {main} && ls", "ls; cd {main}", "(cd {main}
            "env GIT_WORK_TREE={main} git checkout .", "export GIT_DIR={main}/.git", "cd sub/../../..", "echo {{a,b}}",
            "touch x{{1..3}}",
            "cat <<EOF\n$x\nEOF", "cd sub && cd ../..", "if true; then cd {main}; fi", "cd 'un", "git -c x=y -C {main} log",
-           "/usr/bin/git -C {main} log", "cd ~root", "cd {main}/*", "command cd {main}", "true\ncd {main}", "git -C $X log"]
+           "/usr/bin/git -C {main} log", "cd ~root", "cd {main}/*", "command cd {main}", "true\ncd {main}", "git -C $X log",
+           "'cd' {main}", "\\cd {main}", "c''d {main}", '"git" -C {main} log', 'eval "cd {main}"', "bash -c 'cd {main}; ls'",
+           "sh -ec 'git -C {main} log'", "echo 'cd {main}' | sh", "X=1 git -C {main} log", "X=1 cd {main}",
+           "env -C {main} git log", "env --chdir={main} git log", "env X=1 git -C {main} log", "timeout 5 git -C {main} log",
+           "xargs git -C {main} add",
+           "git -c core.worktree={main} add ."]
 FREE = ["ls", "cd sub", "cd sub && cd ..", "cd {tree}", "git status", "git -C sub log", "git -C {tree} log",
         "git commit -m 'cd ..'", "cat <<'EOF'\n$x\nEOF", "echo ${{x}}", "git log -- sub", "grep -r cd .", "echo git -C x",
         "cd ./sub; ls", "GIT_DIR={tree}/.git git log",
-        "awk '{{print $1}}' f", "git checkout -b x"]
+        "awk '{{print $1}}' f", "git checkout -b x", "bash build.sh && git add .", "X=1 git log", "env X=1 git log",
+        "timeout 5 git log", "bash -e build.sh; cd sub"]
 
 
 @pytest.mark.parametrize("command", BLOCKED)

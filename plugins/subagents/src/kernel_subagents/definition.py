@@ -126,6 +126,12 @@ class Reader:
             return []
         return found
 
+    def names(self, name: str) -> list[str]:
+        found = tool_list(self.fields[name]) if self.fields.get(name) is not None else []
+        if found is None:
+            self._wrong(name, "a list of names")
+        return found or []
+
     def kind(self, name: str, kind: type, expected: str) -> Any:
         value = self.fields.get(name)
         if value is None or isinstance(value, kind):
@@ -144,7 +150,7 @@ def from_fields(name: str, fields: dict[str, Any], prompt: str, source: Source, 
         name=name, description=read.text("description"), prompt=prompt.strip(), source=source, path=path, plugin=plugin,
         tools=read.tools("tools"), disallowed=read.tools("disallowedTools") or [],
         model=None if model in ("", "inherit") else model, mode=None if owned else read.choice("permissionMode", MODES),
-        max_turns=read.number("maxTurns"), skills=tool_list(fields.get("skills")) or [],
+        max_turns=read.number("maxTurns"), skills=read.names("skills"),
         servers=[] if owned else _servers(read),
         hooks=None if owned else read.kind("hooks", dict, "a map of event names"), memory=read.choice("memory", MEMORIES),
         background=read.flag("background"), effort=_effort(read),

@@ -9,7 +9,7 @@ from kernel_subagents.agents import STATE, Agents
 from kernel_subagents.report import defused
 
 if TYPE_CHECKING:
-    from kernel import Block, Session
+    from kernel import Block, Harness, Session
     from kernel_subagents.definition import Definition
 
 TOLD = "subagents.told"
@@ -21,6 +21,12 @@ TOGETHER = 15_000
 
 class SubagentsExtension(Extension):
     name = "subagents"
+
+    def check(self, harness: Harness) -> None:
+        if harness.options.extra.get("agent"):
+            from kernel_subagents import main_agent
+
+            main_agent.check(harness)
 
     async def open(self, session: Session) -> None:
         if session.parent is None:

@@ -54,7 +54,7 @@ class Fence:
             return "A here-document with an unquoted delimiter cannot be checked. Quote the delimiter."
         if _BRACES.search(text):
             return "Brace expansion cannot be checked. Write the words out."
-        if not _MOVES.search(text):
+        if not _MOVES.search(re.sub(r"[\"'\\]", " ", text)) and not _MOVES.search(re.sub(r"[\"'\\]", "", text)):
             return ""
         lexer = shlex.shlex(text.replace("\n", " ; "), posix=True, punctuation_chars="();<>|&`")
         lexer.whitespace_split = True
@@ -67,14 +67,23 @@ class Fence:
 
     def _words(self, words: list[str], cwd: str) -> str:
         place: str | None = cwd
+        starts = True
         for n, word in enumerate(words):
             name, _, value = word.partition("=")
             if name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR") and (value or word.endswith("=")):
                 if problem := self._target(value, place, f"{name}="):
                     return problem
-            starts = n == 0 or words[n - 1] in _BREAKS or set(words[n - 1]) <= set(";&|()`") or words[n - 1] in _PREFIXES
-            if not starts:
+            if os.path.basename(word) == "git":  # behind whatever runs it
+                if problem := self._git(words[n + 1:], place):
+                    return problem
+            if word == "env" and (problem := self._env(words[n + 1:], place)):
+                return problem
+            here, starts = starts, _opens(word)
+            if not here:
                 continue
+            starts = starts or _ASSIGNMENT.fullmatch(word) is not None
+            if word == "eval" or (os.path.basename(word) in _SHELLS and _hides(words[n + 1:])):
+                return f"What {word} runs cannot be checked. Give the command itself."
             if word in ("cd", "pushd", "chdir"):
                 target = next((w for w in words[n + 1:] if w not in ("-P", "-L", "--")), "")
                 if set(target) <= set(";&|()`"):
@@ -82,8 +91,16 @@ class Fence:
                 if problem := self._target(target or "~", place, word):
                     return problem
                 place = os.path.join(place or cwd, os.path.expanduser(target or "~"))
-            elif os.path.basename(word) == "git":
-                if problem := self._git(words[n + 1:], place):
+        return ""
+
+    def _env(self, words: list[str], place: str | None) -> str:
+        """``env -C DIR`` runs a command elsewhere."""
+        for n, word in enumerate(words):
+            if word in _BREAKS:
+                break
+            if word in ("-C", "--chdir") or word.startswith("--chdir="):
+                target = word.partition("=")[2] or (words[n + 1] if n + 1 < len(words) else "")
+                if problem := self._target(target, place, "env -C"):
                     return problem
         return ""
 
@@ -93,6 +110,9 @@ class Fence:
                 break
             if word in ("-C", "--git-dir", "--work-tree"):
                 if problem := self._target(words[n + 1] if n + 1 < len(words) else "", place, f"git {word}"):
+                    return problem
+            elif word.lower().startswith("core.worktree="):
+                if problem := self._target(word.partition("=")[2], place, "core.worktree"):
                     return problem
             elif word.startswith(("--git-dir=", "--work-tree=")):
                 if problem := self._target(word.partition("=")[2], place, f"git {word.partition('=')[0]}"):
@@ -108,4 +128,18 @@ class Fence:
         return ""
 
 
+def _opens(word: str) -> bool:
+    """Whether a command begins behind a word."""
+    return word in _BREAKS or set(word) <= set(";&|()`") or word in _PREFIXES
+
+
+def _hides(words: list[str]) -> bool:
+    """Whether a shell with these arguments runs what stands in one of them, or what a pipe brings."""
+    options = words[:next((n for n, w in enumerate(words) if not w.startswith("-")), len(words))]
+    after = words[len(options):]
+    return not after or _opens(after[0]) or any("c" in option for option in options if not option.startswith("--"))
+
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+_SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh"})
 _PREFIXES = frozenset({"then", "do", "else", "{", "!", "time", "command", "builtin", "exec", "env", "nohup", "sudo"})

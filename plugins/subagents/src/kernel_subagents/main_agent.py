@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,18 +16,37 @@ from kernel_subagents.models import choose_model
 from kernel_subagents.prepare import SOURCES, hook_entry, system_prompt
 
 if TYPE_CHECKING:
-    from kernel import Session
+    from kernel import Harness, Session
     from kernel_subagents.agents import Agents
 
 FACT = "agent-setting"
 MAX_BYTES = 1_000_000
 
 
-async def apply(session: Session, agents: Agents) -> None:
-    """Run the session as the agent that is wanted, if one is.
+def check(harness: Harness) -> None:
+    """Whether ``--agent`` names an agent that is there. A program may bring its own later, so it is told then.
 
-    :raises UsageError: ``--agent`` names one that is not there.
+    :raises UsageError: there is none.
     """
+    asked = harness.options.extra.get("agent")
+    if not isinstance(asked, str) or not asked.strip() or harness.options.input_format == "stream-json":
+        return
+    from kernel_subagents.catalogue import Catalogue
+
+    def quiet(text: str, guard: bool = False) -> None:
+        """The session says it when it opens."""
+
+    place: Any = SimpleNamespace(options=harness.options, settings=harness.settings, plugins=harness.plugins,
+                                 project_root=str(harness.options.cwd), notice=quiet, debug=quiet)
+    catalogue = Catalogue(place)
+    catalogue.refresh()
+    if catalogue.get(asked.strip()) is None:
+        raise UsageError(f"there is no agent {asked!r}", context="--agent",
+                         hint=f"the agents are: {', '.join(catalogue.by_name) or 'none'}")
+
+
+async def apply(session: Session, agents: Agents) -> None:
+    """Run the session as the agent that is wanted, if one is."""
     asked = session.options.extra.get("agent")
     restored = session.transcript.restored.agent
     name = asked or restored or session.settings.get("agent") or _of_plugins(session, agents)
@@ -34,10 +54,8 @@ async def apply(session: Session, agents: Agents) -> None:
         return
     definition = agents.catalogue.get(name.strip())
     if definition is None:
-        there = ", ".join(agents.catalogue.by_name) or "none"
-        if asked:
-            raise UsageError(f"there is no agent {name!r}", context="--agent", hint=f"the agents are: {there}")
-        session.notice(f"the agent {name!r} is not there any more; the session goes on without it")
+        session.notice(f"the agent {name!r} is not there{'' if asked else ' any more'}; the session goes on without it",
+                       guard=bool(asked))
         return
     agents.main = definition
     session.agent_type = definition.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,10 +49,10 @@ def folder(root: Session, definition: Definition) -> Memory | None:
             "local": project / "agent-memory-local"}[definition.memory]
     path = base / name
     try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
         if definition.memory != "user" and not path.resolve().is_relative_to(Path(root.project_root).resolve()):
             root.notice(f"agent {definition.name}: its memory {path} leads out of the project, so it has none")
             return None
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         root.notice(f"agent {definition.name}: its memory {path} cannot be made ({error.strerror or error})")
         return None
@@ -67,11 +68,14 @@ def grants(memory: Memory | None) -> tuple[str, ...]:
 
 
 def beginning(path: Path) -> str:
-    """The first lines of a file, within the limits; empty where it cannot be read."""
+    """The first lines of a file, within the limits; empty where it cannot be read.
+
+    A link is not followed: a folder in a project may come with a clone, and its index is shown without a question.
+    """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
         with os.fdopen(fd, "rb") as file:
-            raw = file.read(BYTES + 1)
+            raw = file.read(BYTES + 1) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
     except OSError:
         return ""
     lines = raw[:BYTES].decode("utf-8", "replace").splitlines()[:LINES]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from kernel import KernelError, Session, reminder
 from kernel_subagents.definition import Definition
 
 if TYPE_CHECKING:
-    from kernel import Block, Child
+    from kernel import Block, Child, Plugin
 
 SOURCES = "command-hooks.sources"
 """Where the plugin command-hooks finds the hooks of a context."""
@@ -22,15 +24,32 @@ _WIDER = frozenset({"acceptEdits", "bypassPermissions", "auto"})
 
 
 def system_prompt(root: Session, definition: Definition, remembers: Any) -> str:
-    """The body of the file, with the tokens of a plugin's files replaced, and what the agent remembers."""
-    text = definition.prompt
+    """The body of the file, with its tokens replaced (plugins contract, section 5), and what the agent remembers."""
     known = {"CLAUDE_PROJECT_DIR": root.project_root}
     if definition.plugin is not None:
-        known["CLAUDE_PLUGIN_ROOT"] = str(definition.plugin.root)
-        known["CLAUDE_PLUGIN_DATA"] = str(root.settings.config_dir / "plugins" / "data" / definition.plugin.name)
-    for name, value in known.items():
-        text = text.replace(f"${{{name}}}", value)
+        known |= _of_plugin(root, definition.plugin)
+    text = _TOKEN.sub(lambda match: known.get(match[1], match[0]), definition.prompt)
     return f"{text}\n\n{remembers.prompt()}".strip() if remembers is not None else text
+
+
+_TOKEN = re.compile(r"\$\{(CLAUDE_[A-Z_]+|user_config\.[A-Za-z_]\w*)\}")
+
+
+def _of_plugin(root: Session, plugin: Plugin) -> dict[str, str]:
+    """The plugin's folders, and its options but for secrets; files of the project do not set those (4.8)."""
+    data = root.settings.config_dir / "plugins" / "data" / re.sub(r"[^A-Za-z0-9_-]", "-", plugin.id)
+    known = {"CLAUDE_PLUGIN_ROOT": os.path.realpath(plugin.root), "CLAUDE_PLUGIN_DATA": str(data)}
+    given: dict[str, Any] = {}
+    for layer, configs in reversed(root.settings.by_layer("pluginConfigs")):
+        entry = (configs.get(plugin.id) or configs.get(plugin.name)) if isinstance(configs, dict) else None
+        chosen = entry.get("options") if isinstance(entry, dict) and layer.scope not in ("project", "local") else None
+        given |= chosen if isinstance(chosen, dict) else {}
+    for key, option in ((plugin.manifest.user_config if plugin.manifest else None) or {}).items():
+        value = given.get(key, option.get("default")) if isinstance(option, dict) and not option.get("sensitive") else None
+        words = value if isinstance(value, list) else [value]
+        if value is not None and all(isinstance(word, str | int | float) for word in words):
+            known[f"user_config.{key}"] = " ".join(str(w).lower() if isinstance(w, bool) else str(w) for w in words)
+    return known
 
 
 def mode_of(session: Session, definition: Definition) -> str | None:
@@ -80,7 +99,12 @@ def hook_entry(session: Session, definition: Definition) -> dict[str, Any] | Non
         session.notice(f"agent {definition.name}, hooks: the plugin 'command-hooks' is not there, so none of them runs",
                        guard=True)
         return None
-    return {"label": f"agent {definition.name}", "hooks": definition.hooks, "project": definition.source in ("project", "added")}
+    theirs = definition.source in ("project", "added")
+    if theirs and not session.settings.trusted:
+        session.debug(f"agent {definition.name}: its hooks do not run before {session.project_root} itself was trusted, in an "
+                      "interactive session that is started there")
+        return None
+    return {"label": f"agent {definition.name}", "hooks": definition.hooks, "project": theirs}
 
 
 def _inherited(entry: dict[str, Any]) -> dict[str, Any]:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kernel import Session
 
-_ELEMENT = re.compile(r"<(?=/?\s*(?:system-reminder|task-notification|system|command-name|command-message|local-command)\b)",
-                      re.IGNORECASE)
+_ELEMENT = re.compile(r"<(?=\s*+(?:/\s*+)?(?:system-reminder|"
+                      r"task-notification|system|command-name|command-message|local-command)\b)", re.IGNORECASE)
 _SPEAKER = re.compile(r"^(?=[ \t]*(?:Human|Assistant)[ \t]*:)", re.MULTILINE)
 _RIGHTS = re.compile(r"permissions?\.(?:allow|deny|ask|defaultMode)|bypassPermissions|dangerously-skip-permissions|"
                      r"settings(?:\.local)?\.json|disableAllHooks|allowedTools", re.IGNORECASE)
+_RESULT = re.compile(r"<(?=\s*+/\s*+result\s*+>)", re.IGNORECASE)
 EMPTY = "(The agent ended without a text.)"
 
 
@@ -36,6 +37,11 @@ def scanned(text: str) -> str:
 def defused(text: str) -> str:
     """A text of somebody's for a place inside the host's markup, without what would end or imitate it."""
     return _ELEMENT.sub(r"<\\", text)
+
+
+def enclosed(text: str) -> str:
+    """A report for the place between ``<result>`` and ``</result>``, which it does not leave."""
+    return _RESULT.sub(r"<\\", text)
 
 
 def limit() -> int:

@@ -238,12 +238,12 @@ class Agent:
     def letter(self) -> str:
         """What the parent's model is told at the end in the background (6.3)."""
         assert self.outcome is not None
-        result = self.outcome.text or self.outcome.error
+        result = report.enclosed(report.shown(self.child, self.id, self.outcome.text or self.outcome.error))
         usage = "".join(f"<{k}>{v}</{k}>" for k, v in self.usage.items())
         tree = self.worktree.told() if self.worktree is not None else ""
         return (f"<task-notification>\n<task-id>{self.id}</task-id>\n<status>{self.outcome.status}</status>\n"
                 f"<output-file>{self.output_file}</output-file>\n<summary>{report.scanned(self.summary)}</summary>\n"
-                f"<result>\n{report.shown(self.child, self.id, result)}\n</result>\n<usage>{usage}</usage>\n{tree}"
+                f"<result>\n{result}\n</result>\n<usage>{usage}</usage>\n{tree}"
                 f"</task-notification>\n{NOT_THE_USER}")
 
 

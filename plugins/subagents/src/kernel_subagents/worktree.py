@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FOLDER = ".claude/worktrees"
 GIT_S = 120.0
+_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+"""No program that the repository's configuration names is run beside."""
 
 
 class Worktree:
@@ -171,6 +173,8 @@ async def _include(main: str, path: str) -> None:
         source, target = os.path.join(main, name), os.path.join(path, name)
         if name.startswith(FOLDER) or os.path.islink(source) or not os.path.isfile(source) or os.path.lexists(target):
             continue
+        if not os.path.realpath(target).startswith(path + os.sep):
+            continue  # a folder on the way is a link out of the worktree
         try:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             shutil.copy2(source, target)
@@ -186,7 +190,7 @@ async def _git(cwd: str, *args: str) -> tuple[bool, str]:
 
     def run() -> tuple[bool, str]:
         try:
-            done = subprocess.run(["git", "-c", "core.hooksPath=/dev/null", *args], cwd=cwd,  # noqa: S603, S607  # a fixed program
+            done = subprocess.run(["git", *_QUIET, *args], cwd=cwd,  # noqa: S603, S607  # a fixed program
                                   capture_output=True, timeout=GIT_S, check=False, stdin=subprocess.DEVNULL,
                                   env={**env, "GIT_TERMINAL_PROMPT": "0"})
         except (OSError, subprocess.TimeoutExpired) as error:
