@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from kernel import Extension, UsageError
+from kernel import Extension
 
 if TYPE_CHECKING:
-    from kernel import Block, Session
+    from kernel import Block, Harness, Session
     from kernel_mcp.bridge import Bridge, View
 
 STATE = "mcp"
 VIEWS = "mcp.views"
-REFUSED = "mcp.refused"
 AGENT_SERVERS = "mcp.servers"
 """Where whoever opens a subagent's session puts the ``mcpServers`` of its definition, before the session starts: names, which
 share the connections of the parent, and objects ``{name: entry}``, whose servers live as long as the agent."""
@@ -21,6 +20,14 @@ share the connections of the parent, and objects ``{name: entry}``, whose server
 
 class McpExtension(Extension):
     name = "mcp"
+
+    def check(self, harness: Harness) -> None:
+        """What the command line says of servers; the files are read with it, so that nothing is judged apart from them."""
+        options = harness.options
+        if options.extra.get("mcp_config") or options.extra.get("strict_mcp_config"):
+            from kernel_mcp.sources import gather
+
+            gather(options, harness.settings, list(harness.plugins.ready))
 
     async def open(self, session: Session) -> None:
         parent = session.parent
@@ -33,11 +40,7 @@ class McpExtension(Extension):
             return
         from kernel_mcp.sources import gather
 
-        try:
-            found = gather(session.options, session.settings, list(session.plugins.ready))
-        except UsageError as error:  # what the command line says cannot be done: no prompt is taken (plugin.py)
-            session.plugin_state[REFUSED] = str(error)
-            raise
+        found = gather(session.options, session.settings, list(session.plugins.ready))
         for text in found.warnings:
             session.notice(text)
         if found.servers or found.disabled or found.errors:
@@ -77,7 +80,7 @@ async def _open(session: Session, found: Any) -> None:
 
     bridge = Bridge(Host(session), found)
     session.plugin_state[STATE] = bridge
-    session.commands.setdefault("mcp", McpReport(bridge))
+    session.commands["mcp"] = McpReport(bridge)  # no file of a project stands in front of it
     asker = str(session.options.extra.get("permission_prompt_tool") or "")
     if asker.startswith("mcp__") and session.asker is None:
         from kernel_mcp.prompt_tool import PromptTool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernel import UserPromptSubmitResult, hookimpl
+from kernel import hookimpl
 
 if TYPE_CHECKING:
     from kernel import Command, DirectoryAdded, Extension, Registry, Session, UserPromptSubmit
@@ -25,14 +25,11 @@ def register_commands(register: Registry[Command]) -> None:
 
 
 @hookimpl
-async def user_prompt_submit(event: UserPromptSubmit, session: Session) -> UserPromptSubmitResult | None:
-    if refused := session.plugin_state.get("mcp.refused"):
-        return UserPromptSubmitResult(decision="block", reason=refused)
+async def user_prompt_submit(event: UserPromptSubmit, session: Session) -> None:
     if "@" in event.prompt and "mcp" in session.plugin_state:
         from kernel_mcp.resources import mentioned
 
         await mentioned(session.plugin_state["mcp"], session, event.prompt)
-    return None
 
 
 @hookimpl
