@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable, Coroutine
 from typing import Any
 
+import anyio
+import anyio.lowlevel
+
+from kernel import Clock, Dialogue
 from kernel.testing import Turn, call, installed, text
 
 from .case_driver import MissingPlugin, Play
@@ -184,6 +189,60 @@ async def _compacted(play: Play) -> None:
     assert "THE-FIRST-PROMPT" not in _request(play, 2)
 
 
+# -- a program that is asked -------------------------------------------------------------------------------------------
+class Hasty(Clock):
+    """Whoever sleeps has slept enough at once. ``sleeps``: how long, in seconds."""
+
+    def __init__(self) -> None:
+        self.sleeps: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+        await anyio.lowlevel.checkpoint()
+
+
+class Program:
+    """Stands for the program and for the front end that reads its lines (``kernel.Wire``); allows when the hook has ended."""
+
+    busy = True
+
+    def __init__(self, play: Play, tasks: Any) -> None:
+        self._play, self._tasks = play, tasks
+        self.asked: list[dict[str, Any]] = []
+        self.dialogue: Dialogue = play.session.harness.one("controls", "stdio").open(play.session, self)
+
+    def write(self, line: bytes) -> None:
+        frame = json.loads(line)
+        if frame.get("request", {}).get("subtype") == "can_use_tool":
+            self.asked.append(frame)
+            self._tasks.start_soon(self._answer, frame["request_id"])
+
+    def spawn(self, work: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
+        self._tasks.start_soon(work, *args)
+
+    async def _answer(self, id: str) -> None:
+        with anyio.fail_after(10):
+            while not self._play.world.ended():  # noqa: ASYNC110
+                await anyio.sleep(0.02)
+        answer = {"subtype": "success", "request_id": id, "response": {"behavior": "allow"}}
+        self.dialogue.take({"type": "control_response", "response": answer})
+
+
+async def _question_waits(play: Play) -> None:
+    """Time is told by the session's clock: nothing but the question waits, also in the idle session."""
+    _with(play, "control")
+    clock = Hasty()
+    play.options |= {"clock": clock, "extra": {"permission_prompt_tool": "stdio"}, "allowed_tools": [],
+                     "input_format": "stream-json", "output_format": "stream-json", "verbose": True}
+    play.open([play.calls({"name": "Bash", "input": {"command": "touch a"}}), text("done")])
+    async with anyio.create_task_group() as tasks:
+        program = Program(play, tasks)
+        await prompt(play)
+        await play.settle()
+    assert len(program.asked) == 1 and play.tools["Bash"].inputs == [{"command": "touch a"}]
+    assert clock.sleeps == [6.0]
+
+
 PEERS = {
     "subagent-start-context-goes-to-subagent": _agent_starts, "subagent-stop-block-feeds-subagent": _agent_goes_on,
     "subagent-stop-context-is-feedback": _agent_feedback,
@@ -192,5 +251,5 @@ PEERS = {
     "instructions-loaded-reasons": _instructions, "instructions-loaded-cannot-block": _instructions_stay,
     "perm-at-file-reference-raises-no-pretooluse": _mentioned,
     "precompact-manual-block": _compact_refused, "precompact-auto-block-proactive": _compact_refused_at_threshold,
-    "postcompact-then-sessionstart": _compacted,
+    "postcompact-then-sessionstart": _compacted, "notification-types-in-sdk-sessions": _question_waits,
 }

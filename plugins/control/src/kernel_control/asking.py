@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
+from kernel import Notification
 from kernel_control.frames import Gone, NoAnswer
 
 if TYPE_CHECKING:
@@ -11,6 +15,10 @@ if TYPE_CHECKING:
     from kernel_control.talk import Talk
 
 DESTINATIONS = ("userSettings", "projectSettings", "localSettings", "session")
+WAITS_S = 6.0
+"""A question that waits longer is told to ``Notification`` hooks (hooks contract, 18.21)."""
+NO_NOTIFICATION = "CLAUDE_CODE_DISABLE_PERMISSION_PROMPT_NOTIFY_HOOKS"
+ON = frozenset({"1", "true", "yes", "on"})
 UNREADABLE = "The answer to the permission question cannot be read"
 _LISTS = {"addRules": "rules", "replaceRules": "rules", "removeRules": "rules", "addDirectories": "directories",
           "removeDirectories": "directories"}
@@ -31,12 +39,26 @@ class Asking:
         if call.agent_id:
             payload["agent_id"] = call.agent_id
         was_open = not self._talk.closed
+        answered = anyio.CancelScope()
+        if was_open and os.environ.get(NO_NOTIFICATION, "").lower() not in ON:
+            self._talk.wire.spawn(self._notify, call.tool.name, answered)
         try:
             return read(await self._talk.request(payload))
         except Gone as error:  # a question that was open ends the turn; a later one is only refused
             return {"behavior": "deny", "message": f"The question was cancelled: {error}.", "interrupt": was_open}
         except NoAnswer as error:
             return {"behavior": "deny", "message": str(error)}
+        finally:
+            answered.cancel()
+
+    async def _notify(self, tool: str, answered: anyio.CancelScope) -> None:
+        """Somebody may have to be fetched: tell hooks that a question waits, once."""
+        session = self._talk.session
+        with answered:
+            await session.clock.sleep(WAITS_S)
+        if not answered.cancel_called:
+            await session.fire(session.make(
+                Notification, message=f"A permission is needed to use {tool}", notification_type="permission_prompt"))
 
 
 def suggestions(given: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
