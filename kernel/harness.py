@@ -272,15 +272,16 @@ class Harness:
 
         for extension in self.extensions:
             extension.check(self)
-        return Session(self, self._transcript(self.options), emit or (lambda message: None))
+        return Session(self, self.open_transcript(self.options), emit or (lambda message: None))
 
     def fresh_transcript(self, title: str | None = None) -> Transcript:
         """A new conversation beside the one that the options describe (``/clear``)."""
-        return self._transcript(msgspec.structs.replace(
+        return self.open_transcript(msgspec.structs.replace(
             self.options, resume=None, continue_session=False, fork_session=False, session_id=None, resume_at=None, name=title,
             extra={k: v for k, v in self.options.extra.items() if k != "resume_drops_turn"}))
 
-    def _transcript(self, options: Options) -> Transcript:
+    def open_transcript(self, options: Options) -> Transcript:
+        """The conversation alone, without a model: for what is done to it and not in it."""
         name = str(self.settings.own("kernel.store") or "files")
         store = self.one("stores", name)
         journal = self.one("stores", "files") if isinstance(store, EntryStore) else None

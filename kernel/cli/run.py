@@ -40,15 +40,18 @@ def main(args: list[str]) -> int:
 
 
 def _rewind(harness: Harness, message_id: str) -> int:
-    """``--rewind-files``: no prompt, no hooks; the session is opened for its checkpoints only."""
+    """``--rewind-files``: no prompt, no hooks, no model; the session is opened for its checkpoints only."""
     if not harness.options.resume:
         raise UsageError("--rewind-files needs --resume ID")
-    session = harness.open()
+    transcript = harness.open_transcript(harness.options)
+    rewind = getattr(transcript, "rewind_files", None)
     try:
-        done = session.rewind_files(message_id)
+        if rewind is None:
+            raise UsageError("File rewinding is not enabled", hint="the store of this session keeps no checkpoints")
+        done = rewind(message_id)
     finally:
-        session.transcript.close()
-    for text in harness.announced:
+        transcript.close()
+    for text in [*harness.announced, *transcript.problems]:
         print(f"Warning: {text}", file=sys.stderr)
     changed = done.get("filesChanged", [])
     print("\n".join([f"Files are as they were at {message_id}: {len(changed)} changed.", *changed]))

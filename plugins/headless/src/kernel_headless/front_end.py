@@ -147,7 +147,8 @@ class Run:
     async def _turn(self, session: Session, content: str | list[Block], more: dict[str, Any]) -> None:
         uuid = more.get("uuid") if isinstance(more.get("uuid"), str) else None
         if self.options.replay_user_messages:
-            session.emit(UserMessage(uuid=uuid or session.clock.new_id(), session_id=session.id, is_replay=True,
+            uuid = uuid or session.clock.new_id()  # names the checkpoint of this prompt, so it must be the entry's
+            session.emit(UserMessage(uuid=uuid, session_id=session.id, is_replay=True,
                                      message={"role": "user", "content": content}, parent_tool_use_id=None))
         if not any(b.get("type") != "text" or str(b.get("text", "")).strip() for b in blocks_of(content)):
             session.emit(SystemMessage(uuid=session.clock.new_id(), session_id=session.id, subtype="informational",
