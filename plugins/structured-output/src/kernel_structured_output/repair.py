@@ -59,8 +59,13 @@ def pointer(path: Iterable[Any]) -> str:
 
 
 def shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace").decode()
+    text = _clean(json.dumps(value, ensure_ascii=False, default=str))
     return text if len(text) <= RECEIVED_CHARS else text[:RECEIVED_CHARS - 1] + "…"
+
+
+def _clean(text: str) -> str:
+    """Without half characters, which no request may hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def words(problems: list[OutputProblem], attempt: int, limit: int, *, again: bool, example: Any = None,
@@ -72,8 +77,9 @@ def words(problems: list[OutputProblem], attempt: int, limit: int, *, again: boo
     """
     import msgspec
 
-    lines = [msgspec.json.encode({**msgspec.to_builtins(p), "retry_scope": p.retry_scope, "attempt": attempt,
-                                  "max_attempts": limit}).decode() for p in problems[:MAX_PROBLEMS]]
+    told = [{**msgspec.to_builtins(p), "retry_scope": p.retry_scope, "attempt": attempt, "max_attempts": limit}
+            for p in problems[:MAX_PROBLEMS]]
+    lines = [_clean(json.dumps(one, ensure_ascii=False, separators=(",", ":"))) for one in told]
     scopes = {p.retry_scope for p in problems}
     if "planner" in scopes:
         lines.append("The same is missing for the third time. Plan anew, or give the answer without that item and mark it as "

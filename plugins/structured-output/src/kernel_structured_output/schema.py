@@ -135,6 +135,8 @@ def _walk(root: dict[str, Any]) -> dict[str, str]:
         if depth > MAX_DEPTH or len(seen) > MAX_SUBSCHEMAS:
             _too_large()
         schema.pop("$id", None)
+        if not isinstance(schema.get("items"), list):
+            schema.pop("additionalItems", None)  # says nothing there, and jsonschema stumbles over it beside a Boolean
         reference = schema.get("$ref")
         if isinstance(reference, str):
             target = _target(root, reference)
