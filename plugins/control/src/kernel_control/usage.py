@@ -21,9 +21,10 @@ def usage(session: Session) -> dict[str, Any]:
     built_in = [t for t in tools if t["name"] not in {m["name"] for m in mcp}]
     parts = {"system": system, "tools": _sum(built_in), "mcp": _sum(mcp), "memory": memory}
     kinds = _by_kind(session)
-    estimated = sum(parts.values()) + max(sum(kinds.values()) - memory, 0)
+    estimated = sum(parts.values()) + max(sum(kinds.values()) - memory, 0)  # the files stand in the first message
     measured = session.measured[0] if session.measured else None
     total = measured.prompt_tokens + measured.output_tokens if measured else estimated
+    parts = {name: tokens * total // max(estimated, 1) for name, tokens in parts.items()}  # shares of what was measured
     window = session.model_info.context_window
     on = session.settings.get("autoCompactEnabled") is not False and session.harness.compactor is not None
     rows = [("System prompt", parts["system"], "promptBorder"), ("System tools", parts["tools"], "inactive"),
