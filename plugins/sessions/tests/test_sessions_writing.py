@@ -264,3 +264,20 @@ def test_repair_closes_a_torn_file_and_leaves_a_whole_one(tmp_path: Path) -> Non
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{}\n{"a')
     assert repair(path) and path.read_bytes() == b'{}\n{"a\n' and not repair(path)
+
+
+@pytest.mark.parametrize(("durability", "most"), [("off", 0), ("turn", 1), ("entry", 1)])
+def test_one_append_syncs_at_most_once(home: Any, monkeypatch: pytest.MonkeyPatch, durability: str, most: int) -> None:
+    """The first one syncs the folder of the new file, too."""
+    calls: list[int] = []
+    for name in ("fsync", "fdatasync"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda fd, real=real: (calls.append(fd), real(fd))[1])
+    home.values = {"kernel": {"sessions": {"fsync": durability}}}
+    session = home.open()
+    session.append([home.prompt("one"), home.answer("first")], cwd=str(home.cwd))
+    for entry in (home.answer(home.call("t1")), home.result("t1"), home.answer("done")):
+        calls.clear()
+        session.append([entry, home.context("more")] if durability == "entry" else [entry], cwd=str(home.cwd))
+        assert len(calls) == (1 if durability == "entry" else most if entry.message["content"][0].get("text") == "done" else 0)
+    session.close()
