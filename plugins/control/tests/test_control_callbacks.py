@@ -189,7 +189,8 @@ def serve_one(one: Any, request: dict[str, Any], answers: dict[str, Callable[[di
 def test_two_servers_of_the_program_with_the_same_tool(host: Callable[..., Any]) -> None:
     config = {"mcpServers": {"left": {"type": "sdk", "name": "left"}, "right": {"type": "sdk", "name": "right"}}}
     one = host("turns:\n  - calls: [{tool: mcp__left__add, id: toolu_1, input: {}}, "
-               "{tool: mcp__right__add, id: toolu_2, input: {}}]\n  - text: done\n", "--mcp-config", json.dumps(config), "--allowedTools", "mcp__left,mcp__right",
+               "{tool: mcp__right__add, id: toolu_2, input: {}}]\n  - text: done\n", "--mcp-config", json.dumps(config),
+               "--allowedTools", "mcp__left,mcp__right",
                ENABLE_TOOL_SEARCH="false")
     answers = {"left": lambda p: {"content": [{"type": "text", "text": "from left"}]},
                "right": lambda p: {"content": [{"type": "text", "text": "the handler raised"}], "isError": True}}

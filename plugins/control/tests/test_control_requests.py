@@ -72,13 +72,15 @@ def test_what_cannot_be_served_is_an_error_that_names_it_and_the_session_goes_on
         one.send({"type": "control_request", "request_id": id, "request": request})
         answer = one.answer(id)
         assert answer["subtype"] == "error" and named in answer["error"], (request, answer)
-    for frame in ({"type": "control_request", "request_id": "q1"}, {"type": "control_request", "request_id": "q2", "request": 3}):
-        one.send(frame)
-        assert one.answer(frame["request_id"])["subtype"] == "error"
-    for frame in ({"type": "control_request"}, {"type": "control_response"}, {"type": "control_response", "response": "x"},
-                  {"type": "control_response", "response": {"subtype": "success", "request_id": "never", "response": {}}},
-                  {"type": "control_cancel_request", "request_id": "never"}, {"type": "control_cancel_request"},
-                  {"type": "keep_alive"}, {"type": ["x"]}, {}):
+    for more in ({}, {"request": 3}):
+        one.send({"type": "control_request", "request_id": f"q{len(more)}", **more})
+        assert one.answer(f"q{len(more)}")["subtype"] == "error"
+    broken: list[dict[str, Any]] = [
+        {"type": "control_request"}, {"type": "control_response"}, {"type": "control_response", "response": "x"},
+        {"type": "control_response", "response": {"subtype": "success", "request_id": "never", "response": {}}},
+        {"type": "control_cancel_request", "request_id": "never"}, {"type": "control_cancel_request"},
+        {"type": "keep_alive"}, {"type": ["x"]}, {}]
+    for frame in broken:
         one.send(frame)
     one.write(b"\n \r\n")
     one.say("Go.")
@@ -201,7 +203,8 @@ def test_files_go_back_to_a_message(host: Callable[..., Any], tmp_path: Path) ->
 VALUES: tuple[Any, ...] = (None, True, False, 0, -1, 2.5, 10**12, "", "x", "default", "plan", "ü\u2028\u0085😀", [], ["x"], {},
                            {"x": [1]}, "x" * 5000)
 SUBTYPES = ("initialize", "interrupt", "set_permission_mode", "set_model", "rewind_files", "mcp_status", "mcp_reconnect",
-            "mcp_toggle", "stop_task", "get_context_usage", "set_max_thinking_tokens", "mcp_set_servers", "apply_flag_settings", "can_use_tool",
+            "mcp_toggle", "stop_task", "get_context_usage", "set_max_thinking_tokens", "mcp_set_servers",
+            "apply_flag_settings", "can_use_tool",
             "nothing", "")
 FIELDS = ("hooks", "agents", "skills", "mode", "user_message_id", "serverName", "enabled", "task_id", "cancel_queued", "dry_run",
           "max_thinking_tokens", "servers", "subtype2", "excludeDynamicSections", "forwardSubagentText")
