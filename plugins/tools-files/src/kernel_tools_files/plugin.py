@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel import Extension, Registry, Tool, hookimpl
+from kernel import Extension, Registry, Session, Tool, UserPromptSubmit, hookimpl
 
 
 @hookimpl
@@ -16,5 +16,15 @@ def register_tools(register: Registry[Tool]) -> None:
 @hookimpl
 def register_extensions(register: Registry[Extension]) -> None:
     from kernel_tools_files.changes import FileChanges
+    from kernel_tools_files.mentions import Mentions
 
     register(FileChanges())
+    register(Mentions())
+
+
+@hookimpl
+def user_prompt_submit(event: UserPromptSubmit, session: Session) -> None:
+    if "@" in event.prompt:
+        from kernel_tools_files.mentions import note
+
+        note(session, event.prompt)
