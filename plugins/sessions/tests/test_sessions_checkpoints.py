@@ -175,6 +175,7 @@ def test_edits_and_commands_of_a_run_are_rewound(kept: Any) -> None:
     after = {p.name: p.read_bytes() for p in kept.cwd.iterdir() if p.is_file()}
     assert after == {**before, "x.log": b"log\n"}  # git ignores it, so nothing can tell
     assert not (kept.root / "pwned").exists(), "a filter of the repository ran"
+    assert not list((kept.config / "file-history").glob("*/shadow-*")), "the view on the worktree was left behind"
     assert git("status", "--porcelain") == status
 
 
@@ -199,3 +200,45 @@ def test_the_typed_command_and_the_flag(kept: Any, monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING")
     assert main(["-p", "--resume", run.session.id, "--rewind-files", uuid]) == 1
     assert "File rewinding is not enabled" in capsys.readouterr().err
+
+
+@needs_tools
+@pytest.mark.parametrize("why", ["no repository", "too large"])
+def test_where_git_cannot_tell_that_is_said_once_and_edits_are_kept(kept: Any, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kernel_sessions import shadow
+
+    if why == "too large":
+        subprocess.run(["git", "init", "-q"], cwd=kept.cwd, check=True)
+        monkeypatch.setattr(shadow, "MOST_FILES", 1)
+        for name in ("x", "y"):
+            (kept.cwd / name).write_text(name)
+    path = kept.cwd / "a.txt"
+    kit = Kit(kept.cwd, [[call("Bash", "b1", command="echo 1 > b", description="d")], [call("Bash", "b2", command="echo 2 > b",
+              description="d")], [call("Write", "w", file_path=str(path), content="1")], text("done")],
+              installed=["sessions", "tools-files", "tools-shell"], persist=True)
+    run = kit.play("go", "/rewind 1")
+    said = [t for t in run.notices() if "is not kept for rewinding" in t]
+    assert len(said) == 1 and (why in said[0] or "no git repository" in said[0])
+    assert not path.exists() and (kept.cwd / "b").read_text() == "2\n"
+
+
+@needs_tools
+def test_what_commits_and_checkouts_changed_comes_back(kept: Any) -> None:
+    """Only files: the commit stays where it is."""
+    def git(*args: str) -> str:
+        return subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t.example", *args], cwd=kept.cwd, check=True,
+                              capture_output=True, text=True).stdout
+
+    git("init", "-q", "-b", "main")
+    (kept.cwd / "f").write_text("main")
+    git("add", "f")
+    git("commit", "-qm", "one")
+    git("checkout", "-qb", "other")
+    (kept.cwd / "f").write_text("other")
+    git("commit", "-qam", "two")
+    command = "git checkout -q main && echo more >> f && git -c user.name=t -c user.email=t@t.example commit -qam three"
+    kit = Kit(kept.cwd, [[call("Bash", "b", command=command, description="d")], text("done")],
+              installed=["sessions", "tools-files", "tools-shell"], persist=True)
+    run = kit.play("go", "/rewind 1")
+    assert run.text.startswith("1 files put back") and (kept.cwd / "f").read_text() == "other"
+    assert git("log", "--format=%s").split() == ["three", "one"]

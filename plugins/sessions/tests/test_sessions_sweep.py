@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kernel_sessions import sweep as sweeping
 from kernel_sessions.sweep import STAMP, period, sweep
 
 from kernel import Layer, Settings
@@ -89,7 +89,7 @@ def test_doubt_pauses_the_sweep_but_not_managed_settings() -> None:
 
 def test_at_most_once_a_day_and_not_in_bare_runs(home: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Any] = []
-    monkeypatch.setattr(sweeping.threading, "Thread", lambda **args: started.append(args) or type("T", (), {"start": print})())
+    monkeypatch.setattr(threading, "Thread", lambda **args: started.append(args) or type("T", (), {"start": print})())
 
     def run(**options: Any) -> int:
         Kit(home.cwd, [text("x")], installed=["sessions"], persist=True, **options).play("hi")

@@ -6,7 +6,6 @@ change on, and its content before that change is kept for good: so every checkpo
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterable
@@ -145,6 +144,8 @@ class Checkpoints:
         return True
 
     def _write(self, path: str, version: int, data: bytes) -> str:
+        import hashlib
+
         name = f"{hashlib.sha256(path.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}@v{version}"
         make_private(self.folder)
         temporary = self.folder / f".{name}.tmp"

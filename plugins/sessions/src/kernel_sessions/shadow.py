@@ -38,6 +38,7 @@ class Shadow:
         if git is None or root is None:
             raise NotCovered("there is no git repository" if git else "git is not installed")
         self.root = Path(os.path.realpath(root))
+        self.folder = folder
         self._git = git
         self._dir = folder / "worktree.git"
         self._env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +43,8 @@ def begin(session: Session) -> None:
         os.utime(stamp)
     except OSError:
         return  # without the mark every session would sweep
+    import threading
+
     threading.Thread(target=sweep, args=(config_home(), time.time() - days * DAY, session.id), daemon=True).start()
 
 
@@ -119,6 +119,8 @@ def _remove(place: Path) -> bool:
         if place.is_symlink():
             return False
         if place.is_dir():
+            import shutil
+
             shutil.rmtree(place)
         else:
             place.unlink()

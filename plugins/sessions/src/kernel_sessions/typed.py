@@ -82,6 +82,13 @@ class SessionExtension(Extension):
             sweep.begin(session)
 
 
+    async def close(self, session: Session) -> None:
+        if session.parent is None:
+            from kernel_sessions.watching import forget
+
+            forget(session)
+
+
 def report(done: dict[str, Any]) -> str:
     """What a rewind did, for a person."""
     changed, failed = done["filesChanged"], done.get("failed", [])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel import Middleware, Session, Tool, ToolContext, ToolResult, ToolRunner
+from kernel import Middleware, Session, Tool, ToolContext, ToolResult, ToolRunner, git_root
 
 if TYPE_CHECKING:
     from kernel_sessions.shadow import Shadow
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 EDITS = {"Edit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
 STATE = "sessions.shadow"
+GIVEN_UP = "sessions.uncovered"
+UNCOVERED = "What commands change here is not kept for rewinding: "
 
 
 class FileWatch(Middleware):
@@ -40,11 +43,16 @@ async def _around_command(tool: Tool, input: dict[str, Any], context: ToolContex
 
     from kernel_sessions.shadow import NotCovered
 
+    given_up: set[str] = context.session.plugin_state.setdefault(GIVEN_UP, set())
+    root = str(git_root(Path(context.cwd)))
+    if root in given_up:
+        return await next(tool, input, context)
     try:
         shadow = await anyio.to_thread.run_sync(_shadow, context.session, context.cwd)
         before = await anyio.to_thread.run_sync(shadow.tree)
     except (NotCovered, OSError) as error:
-        _not_covered(context.session, error)
+        given_up.add(root)
+        context.session.notice(f"{UNCOVERED}{error}", level="info")
         return await next(tool, input, context)
     try:
         return await next(tool, input, context)
@@ -54,17 +62,17 @@ async def _around_command(tool: Tool, input: dict[str, Any], context: ToolContex
                 olds = await anyio.to_thread.run_sync(lambda: shadow.changed(before, shadow.tree()))
                 transcript.adopt(olds)
             except (NotCovered, OSError) as error:
-                _not_covered(context.session, error)
+                given_up.add(root)
+                context.session.notice(f"{UNCOVERED}{error}", level="info")
 
 
 def _shadow(session: Session, cwd: str) -> Shadow:
     """One view for each worktree of the session."""
-    from pathlib import Path
-
-    from kernel import git_root
     from kernel_sessions.shadow import Shadow
 
     known: dict[str, Shadow] = session.plugin_state.setdefault(STATE, {})
+    if not known:
+        _remove_of_dead(session.transcript.checkpoints.folder)  # type: ignore[attr-defined]
     folder = session.transcript.checkpoints.folder  # type: ignore[attr-defined]  # asked before
     root = f"{folder} {git_root(Path(cwd))}"
     if root not in known:
@@ -72,9 +80,20 @@ def _shadow(session: Session, cwd: str) -> Shadow:
     return known[root]
 
 
-def _not_covered(session: Session, error: Exception) -> None:
-    text = f"What commands change is not kept for rewinding: {error}"
-    told: set[str] = session.plugin_state.setdefault("sessions.told", set())
-    if text not in told:
-        told.add(text)
-        session.notice(text, level="info")
+def forget(session: Session) -> None:
+    """The session is over: nobody needs the views any more, what they told of is copied."""
+    if STATE in session.plugin_state:
+        import shutil
+
+        for shadow in session.plugin_state.pop(STATE).values():
+            shutil.rmtree(shadow.folder, ignore_errors=True)
+
+
+def _remove_of_dead(folder: Path) -> None:
+    """Views that processes left which were killed."""
+    import shutil
+
+    for place in folder.glob("shadow-*-*"):
+        pid = place.name.rpartition("-")[2]
+        if not pid.isdecimal() or not os.path.exists(f"/proc/{pid}"):
+            shutil.rmtree(place, ignore_errors=True)
