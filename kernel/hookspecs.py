@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kernel.sandbox import SandboxFactory
     from kernel.session import Session
     from kernel.tools import Tool
-    from kernel.transcript import TranscriptStore
+    from kernel.transcript import EntryStore, TranscriptStore
     from kernel.validator import OutputValidator
     from kernel.websearch import SearchBackend
 
@@ -77,8 +77,8 @@ def register_search_backends(register: Registry[SearchBackend]) -> None:
 
 
 @hookspec
-def register_stores(register: Registry[TranscriptStore]) -> None:
-    """Offer transcript stores. The setting ``kernel.store`` chooses; ``files`` is the default."""
+def register_stores(register: Registry[TranscriptStore | EntryStore]) -> None:
+    """Offer transcript stores, or stores of entries alone. The setting ``kernel.store`` chooses; ``files`` is the default."""
 
 
 @hookspec
