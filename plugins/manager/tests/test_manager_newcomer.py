@@ -36,3 +36,43 @@ def test_python_of_an_installed_wheel_is_never_called_text_only(world: Any) -> N
     world.wheel("say-it", "1.1.0", plugin="sayer")
     # the rights are those it had, so nobody has to be asked again
     assert world.ok("update", "sayer", *world.index, "--json").json["changed"] is True
+
+
+def test_plugins_that_need_each_other_go_together(world: Any) -> None:
+    """A round of needs installs; no member can stay without the others, so none may be impossible to switch off."""
+    folder = world.market("acme", {"a": {"dependencies": ["b"]}, "b": {"dependencies": ["c"]}, "c": {"dependencies": ["a"]},
+                                   "on-top": {"dependencies": ["b"]}})
+    world.ok("marketplace", "add", folder)
+    world.ok("install", "a@acme")
+    assert world.ok("disable", "b", "--json").json["dependencies"] == ["a@acme", "c@acme"]
+    assert world.versions() == {}
+    world.ok("enable", "a")
+    assert set(world.versions()) == {"a@acme", "b@acme", "c@acme"}
+    world.ok("install", "on-top@acme")
+    assert "on-top@acme needs it" in world.refused("needed", "disable", "a").err
+    world.ok("uninstall", "on-top")
+    world.ok("uninstall", "a")
+    assert world.versions() == {} and "a@acme" not in world.listed()
+    world.ok("rollback")
+    assert set(world.versions()) == {"a@acme", "b@acme", "c@acme"}
+
+
+def test_what_the_kernel_cannot_read_is_not_installed(world: Any) -> None:
+    """Python's reader takes half a character and NaN; the kernel's does not, and the plugin would be broken at once."""
+    for number, text in enumerate((r'{"name": "odd", "description": "\ud800"}', '{"name": "odd", "metadata": {"x": NaN}}')):
+        folder = world.plugin("odd", folder=world.root / f"odd{number}")
+        (folder / ".claude-plugin" / "plugin.json").write_text(text)
+        world.refused("bad-manifest", "install", folder)
+
+
+def test_a_bad_range_names_its_plugin(world: Any) -> None:
+    folder = world.plugin("top", dependencies=[{"name": "low", "version": "(((("}])
+    assert "plugin top@installed, dependencies, 'low'" in world.refused("bad-range or bad-manifest", "install", folder).err
+
+
+def test_the_state_of_a_newer_kernel_is_left_alone(world: Any) -> None:
+    world.ok("install", world.plugin("one"))
+    data = json.loads(world.state_file.read_text())
+    world.state_file.write_text(json.dumps(data | {"version": 3}))
+    done = world.refused("bad-state", "install", world.plugin("two"))
+    assert "this kernel reads up to 2" in done.err

@@ -126,6 +126,10 @@ def _manifest_of(root: Path) -> dict[str, Any] | None:
     data = read_json(path)
     if not isinstance(data, dict):
         raise ManagerError("bad-manifest", f"must hold one JSON object, found {type(data).__name__}", context=str(MANIFEST))
+    try:
+        msgspec.json.decode(path.read_bytes())  # as the kernel reads it: no NaN, no half of a character
+    except msgspec.DecodeError as error:
+        raise ManagerError("bad-manifest", f"is not valid JSON: {error}", context=str(MANIFEST)) from None
     return data
 
 

@@ -8,13 +8,17 @@ import shutil
 from pathlib import Path
 
 from kernel_manager.errors import ManagerError
-from kernel_manager.programs import git_timeout, run
+from kernel_manager.programs import git_timeout, piped, run
 from kernel_manager.sources import Source, without_secrets
+from kernel_manager.unpack import LIMITS
 
 _SAFE = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never", "-c",
          "submodule.recurse=false", "-c", "fetch.recurseSubmodules=false", "-c", "advice.detachedHead=false", "-c",
          "core.autocrlf=false", "-c", "core.protectNTFS=true", "-c", "core.protectHFS=true",
          "-c", "init.defaultBranch=main", "-c", "protocol.file.allow=always"]
+
+MAX_FILES, MAX_BYTES = 10 * LIMITS.files, 4 * LIMITS.total_bytes
+"""Of a whole repository; the plugin in it has limits of its own."""
 
 
 def _git(*args: str, cwd: Path, what: str) -> str:
@@ -47,9 +51,28 @@ def fetch(source: Source, target: Path) -> str:
     commit = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{found}^{{commit}}", cwd=target, what=what).strip()
     if source.sha and commit != source.sha:
         raise ManagerError("pin-mismatch", f"gave the commit {commit}, not {source.sha}", context=what)
+    _check_tree(target, commit, what)
     _git("checkout", "--quiet", "--force", commit, cwd=target, what=what)
     shutil.rmtree(target / ".git")
     return commit
+
+
+def _check_tree(target: Path, commit: str, what: str) -> None:
+    """A few objects can name one tree a billion times, which a checkout would write: counted before, while it is listed.
+
+    :raises ManagerError: ``unsafe-archive``.
+    """
+    files = size = 0
+    with piped(["git", *_SAFE, "ls-tree", "-r", "-l", "-z", "--full-tree", commit], cwd=target) as listed:
+        rest = b""
+        while chunk := listed.read(1 << 16):
+            *rows, rest = (rest + chunk).split(b"\0")
+            for row in rows:
+                length = row.partition(b"\t")[0].rpartition(b" ")[2]
+                files, size = files + 1, size + (int(length) if length.isdigit() else 0)
+            if files > MAX_FILES or size > MAX_BYTES or len(rest) > 1 << 20:
+                raise ManagerError("unsafe-archive", f"its tree holds over {MAX_FILES} files or {MAX_BYTES >> 20} MiB",
+                                   context=what)
 
 
 def tags(url: str, prefix: str, cwd: Path) -> dict[str, str]:

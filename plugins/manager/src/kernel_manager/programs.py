@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import IO
 
 from kernel_manager.errors import ManagerError
 from kernel_manager.sources import without_secrets
@@ -44,6 +45,21 @@ def run(args: list[str], *, cwd: Path, timeout: float, type: str, what: str, env
     if process.returncode:
         raise ManagerError(type, _last_words(err or out) or f"ended with code {process.returncode}", context=what)
     return (err if stderr else out).decode("utf-8", "replace")
+
+
+@contextmanager
+def piped(args: list[str], *, cwd: Path) -> Iterator[IO[bytes]]:
+    """The standard output of a program that waits for nobody, to be read as it comes; it ends with the block."""
+    process = subprocess.Popen(  # noqa: S603  # as in run
+        args, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        env={**os.environ, **QUIET}, start_new_session=True)
+    assert process.stdout is not None
+    try:
+        yield process.stdout
+    finally:
+        process.stdout.close()
+        process.kill()
+        process.wait()
 
 
 class _Signals:

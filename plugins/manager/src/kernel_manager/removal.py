@@ -67,8 +67,26 @@ def dependents(work: Work, id: str, *, enabled_only: bool = True) -> list[str]:
     return found
 
 
-def _refuse_while_needed(work: Work, id: str, action: str) -> None:
-    needed = dependents(work, id)
+def _round(work: Work, id: str) -> list[str]:
+    """Plugins that need this one and that it needs itself: of such a round none can go alone."""
+    needers, pending = set[str](), [id]
+    while pending:
+        more = set(dependents(work, pending.pop())) - needers - {id}
+        needers |= more
+        pending += more
+    needed, pending = set[str](), [id]
+    while pending:
+        current = pending.pop()
+        record = work.state.find(current, work.scopes.projects)
+        names = {n.id.lower() for n in needs_of(current, record.dependencies)} if record else set()
+        new = {i for i in needers - needed if i.lower() in names}
+        needed |= new
+        pending += new
+    return sorted(needed)
+
+
+def _refuse_while_needed(work: Work, id: str, action: str, together: list[str]) -> None:
+    needed = sorted({other for each in (id, *together) for other in dependents(work, each)} - {id, *together})
     if needed:
         chain = " && ".join(f"kernel plugins {action} {i}" for i in [*needed, id])
         raise ManagerError("needed", f"{', '.join(needed)} needs it", context=f"plugin {id}", hint=chain)
@@ -85,10 +103,15 @@ def disable(work: Work, id: str, scope: str | None) -> Answer:
     record = work.state.find(id, work.scopes.projects, scope)
     assert record is not None
     on = work.scopes.enabled(id)[0] is True
+    together: list[str] = []
     if on:
-        _refuse_while_needed(work, id, "disable")
-        work.switch({work.scopes.file(scope): {f"enabledPlugins/{id}": False}}, f"disable {id}", settings_first=True)
-    return Answer(ok=True, action="disable", id=id, scope=scope, version=record.version, changed=on)
+        together = _round(work, id)
+        _refuse_while_needed(work, id, "disable", together)
+        edits: dict[str, Edits] = {work.scopes.file(scope): {f"enabledPlugins/{id}": False}}
+        for other in together:
+            edits.setdefault(work.scopes.file(scope_of(work, other, None)), {})[f"enabledPlugins/{other}"] = False
+        work.switch(edits, f"disable {id}", settings_first=True)
+    return Answer(ok=True, action="disable", id=id, scope=scope, version=record.version, changed=on, dependencies=together)
 
 
 def uninstall(work: Work, id: str, scope: str | None, *, keep_data: bool = False, prune_after: bool = False) -> Answer:
@@ -97,10 +120,13 @@ def uninstall(work: Work, id: str, scope: str | None, *, keep_data: bool = False
     record = work.state.find(id, work.scopes.projects, scope)
     assert record is not None
     last = len(work.state.plugins[id]) == 1
-    if last:
-        _refuse_while_needed(work, id, "uninstall")
-    work.state.drop(id, record)
     edits: dict[str, Edits] = {work.scopes.file(scope): {f"enabledPlugins/{id}": None}}
+    if last:
+        together = _round(work, id)
+        _refuse_while_needed(work, id, "uninstall", together)
+        for other in together:  # what came with it goes with it; what a person asked for stays, switched off
+            edits.setdefault(work.scopes.file(scope_of(work, other, None)), {})[f"enabledPlugins/{other}"] = False
+    work.state.drop(id, record)
     gone = _drop_unneeded(work, edits) if prune_after else []
     work.switch(edits, f"uninstall {id} {record.version}", settings_first=True)
     if last and not keep_data:

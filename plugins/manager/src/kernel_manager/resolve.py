@@ -56,7 +56,10 @@ def needs_of(id: str, dependencies: list[Any]) -> list[Need]:
         if "@" in market or any(c.isspace() for c in item["name"]):
             raise ManagerError("bad-manifest", f"dependencies: {shown(item['name'])} is no name", context=f"plugin {id}")
         version = item.get("version", "")
-        Range(version if isinstance(version, str) else "?")
+        try:
+            Range(version if isinstance(version, str) else "?")
+        except ManagerError as error:
+            raise ManagerError(error.type, error.message, context=f"plugin {id}, dependencies, {shown(name)}") from None
         place = market if at else item.get("marketplace") or marketplace
         found.append(Need(f"{check_plugin_name(name)}@{place}", version, id))
     return found

@@ -132,12 +132,16 @@ class Home:
         """
         file = file or self.file
         try:
-            return msgspec.json.decode(file.read_bytes(), type=State)
+            state = msgspec.json.decode(file.read_bytes(), type=State)
         except FileNotFoundError:
             return State()
         except (msgspec.DecodeError, UnicodeError, OSError) as error:
             raise ManagerError("bad-state", f"cannot be read: {error}", context=str(file),
                                hint="kernel plugins rollback takes the state before it") from None
+        if state.version > VERSION:  # writing it would lose what we do not know
+            raise ManagerError("bad-state", f"has the version {state.version}; this kernel reads up to {VERSION}",
+                               context=str(file), hint="use the kernel that wrote it")
+        return state
 
     @contextmanager
     def locked(self) -> Iterator[None]:
