@@ -8,10 +8,10 @@ from typing import Any
 
 import anyio
 import pytest
-from kernel_compactor import media, pins
+from kernel_compactor import counting, media, pins
 from kernel_compactor.prompts import FRONT, NO_IMAGE
 
-from kernel import History, ModelError, PreToolUseResult, StopResult
+from kernel import Extension, History, ModelError, PreToolUseResult, StopResult, Usage, text_block
 from kernel.testing import Kit, Turn, call, module, text
 
 from .test_compactor_run import TOO_LONG, Model, Say, boundaries, kit, said, steps
@@ -259,3 +259,28 @@ async def test_old_images_give_way_before_the_request_is_too_large(tmp_path: Pat
     assert counts == [1, 2, 3, 4, 5, 3, 4, 5] and not made.model.asked
     last = said(made.model.requests[-1])
     assert last.count(media.GONE) == 3 and all(f"what is it {n}" in last for n in range(8))
+
+
+async def test_the_person_is_told_once_before_the_window_is_full_and_again_after_a_compaction(tmp_path: Path) -> None:
+    made = kit(tmp_path, [text(str(n)) for n in range(9)])
+    run = await made.run("go")
+    point = counting.trigger(run.session)
+    told = []
+    for tokens in (point - counting.WARNING - 100, point - counting.WARNING, point - 1, point, point - 50):
+        run.session.measured = (Usage(input_tokens=tokens), len(run.session.history) + 1)
+        await run.session.submit("x")
+        told.append(sum("filling up" in n for n in run.notices()))
+    assert told == [0, 1, 1, 1, 2] and len(boundaries(run)) == 1
+
+
+async def test_an_extension_that_tells_nonsense_again_spoils_nothing(tmp_path: Path) -> None:
+    class Again(Extension):
+        name = "again"
+
+        async def after_compaction(self, session: Any) -> list[Any]:
+            return [{"type": "tool_result", "tool_use_id": "x", "content": "y"}, "text", 5, text_block("a good one")]
+
+    hooks = {"mine": module(register_extensions=lambda register: register(Again()))}
+    made = kit(tmp_path, [*steps(3), text("done")], full=[2], hooks=hooks)
+    run = await made.run("go")
+    assert run.result.result == "done" and boundaries(run) and "a good one" in said(made.model.requests[2])

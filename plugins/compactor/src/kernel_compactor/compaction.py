@@ -27,6 +27,8 @@ from kernel_compactor.state import state
 FEWEST = 2
 TRIES = 3
 DROPS = 3
+KINDS = ("text", "image", "document")
+"""What extensions may tell again; anything else would make the history illegal."""
 SHARE = 5
 """A summary request that is too long loses at least one part in so many of the history, from its beginning."""
 Messages = list[tuple[Any, list[Block]]]
@@ -121,7 +123,7 @@ async def _replace(session: Session, messages: Messages, tail: Messages, summary
     first = [text_block(FRONT + summary + _where(session)), *pins.told(marked, asked)]
     if trigger == "auto" and not tail:
         first.append(text_block(GO_ON))
-    told = await session.told_again()
+    told = [b for b in await session.told_again() if isinstance(b, dict) and b.get("type") in KINDS]
     reread = files.again(session)
     files.forget_lines(session)
     session.rewrite([("user", [*first, *told, *reread]), *tail])
@@ -145,6 +147,7 @@ async def _replace(session: Session, messages: Messages, tail: Messages, summary
     mine = state(session)
     mine.receipts.append(receipt)
     mine.requests, mine.compacted = 0, True
+    mine.told.discard("filling")
     if session.parent is None:  # a client would take a subagent's for the conversation's
         session.say("compact_boundary", compact_metadata={
             "trigger": trigger, "pre_tokens": now, "post_tokens": receipt["post_tokens"], "receipt": receipt})

@@ -15,6 +15,8 @@ from kernel import Block, Session, Settings
 RESERVE = 20_000
 """The most that is kept free for the answer."""
 BUFFER = 13_000
+WARNING = 20_000
+"""So many tokens before a compaction the person is told."""
 IMAGE = 1_600
 PAGE_CHARS = 3_000
 LEAST = 100_000
