@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from msgspec import Struct
@@ -44,4 +45,7 @@ def heading(path: str) -> str:
 
 def inert(text: str) -> str:
     """Text that cannot end the reminder it stands in."""
-    return text.strip().replace("</system-reminder", "<\\/system-reminder")
+    return _REMINDER.sub(r"<\\", text.strip())
+
+
+_REMINDER = re.compile(r"<(?=\s*+/\s*+system-reminder)", re.IGNORECASE)

@@ -22,6 +22,8 @@ MAX_HOPS = 4
 MAX_FILES = 1_000
 MAX_TOTAL = 16 * 1024 * 1024
 """Files of one context, and the characters of their text together: an import bomb ends there."""
+MAX_NAMES = 10_000
+"""Names behind ``@`` that are looked for in one context, whether there is such a file or not."""
 
 
 class Rule(Struct):
@@ -63,6 +65,7 @@ class Loader:
         self._scanned: set[str] = set()
         self._files = 0
         self._room = MAX_TOTAL
+        self._names = MAX_NAMES
         excludes = session.settings.get("claudeMdExcludes")
         given = excludes if isinstance(excludes, list) else [excludes]
         self._excluded = Patterns(tuple(os.path.expanduser(p) for p in given if isinstance(p, str)))
@@ -70,7 +73,7 @@ class Loader:
     def start(self, reason: Reason = "session_start") -> list[Instruction]:
         """Everything that a context begins with; whatever came since counts as not told."""
         self.seen, self.waiting, self._looked, self._scanned = set(), [], set(), set()
-        self._files, self._room = 0, MAX_TOTAL
+        self._files, self._room, self._names = 0, MAX_TOTAL, MAX_NAMES
         if not switches.instructions(self.session):
             return []
         found: list[Instruction] = []
@@ -177,13 +180,17 @@ class Loader:
         self.seen.add(os.path.realpath(path))
         text = texts.without_comments(text)
         found: list[Instruction] = []
-        for name in texts.imports(text) if hops < MAX_HOPS else ():
+        for name in texts.imports(text) if hops < MAX_HOPS and self._names >= 0 else ():
             found += self._imported(name, path, kind, hops, facts)
         if text.strip():
             found.append(Instruction(path=path, kind=kind, text=text, **facts))
         return found
 
     def _imported(self, name: str, path: str, kind: Kind, hops: int, facts: dict[str, Any]) -> list[Instruction]:
+        self._names -= 1
+        if self._names < 0:
+            self.problem(path, f"@{name[:80]} and what follows is not looked for: there are more than {MAX_NAMES:,} such names")
+            return []
         target = _existing(name, os.path.dirname(path)) or _existing(name, os.path.dirname(os.path.realpath(path)))
         if target is None:
             return []  # left as text
