@@ -276,3 +276,9 @@ async def test_preloaded_skills_that_are_no_list_are_named(world: World) -> None
     found = await started(world)
     assert found["scout"].skills == []
     assert any("scout.md, skills: must be a list of names" in n["content"] for n in world.said("informational"))
+
+
+async def test_json_that_is_too_deep_is_named_and_the_files_agents_are_there(world: World) -> None:
+    world.agent("scout")
+    assert "scout" in await started(world, extra={"agents": "[" * 100_000})
+    assert any("--agents: is no JSON" in n["content"] for n in world.said("informational"))

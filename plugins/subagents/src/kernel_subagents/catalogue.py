@@ -97,7 +97,7 @@ class Catalogue:
         if isinstance(given, str):
             try:
                 given = json.loads(given)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 self._warn(f"--agents: is no JSON ({error}), so none of them is there")
                 return []
         if given is None:
