@@ -37,7 +37,7 @@ def test_a_mentioned_file_stands_beside_the_prompt_once(tmp_path: Path, prompt: 
 
 
 @pytest.mark.parametrize("prompt", [
-    "write to me@notes.md", "`@notes.md`", "@@notes.md", "@missing.md", "@sub", "notes.md", "@", "@\"\"", "@notes.md\x00",
+    "write to me@notes.md", "`@notes.md`", "@@notes.md", "@missing.md", "@sub", "notes.md", "@", "@\"\"", "@notes.md\x00", "@~a\x00b",
     "@server:res://notes.md", "x/@notes.md"])
 def test_what_is_no_mention_or_no_file_stays_text(tmp_path: Path, prompt: str) -> None:
     (tmp_path / "notes.md").write_text("THE NOTES\n")
@@ -117,4 +117,5 @@ def test_a_typed_command_attaches_what_is_mentioned_behind_it_once(tmp_path: Pat
     path.parent.mkdir(parents=True)
     path.write_text("---\nname: look\ndescription: Looks.\n---\nLook at $ARGUMENTS.\n")
     run = Kit(tmp_path, [text("done")], installed=["tools-files", "skills"]).play("/look @a.md")
-    assert str(run.requests[0]["messages"]).count("THE FILE") == 1
+    messages = str(run.requests[0]["messages"])
+    assert messages.count("THE FILE") == 1 == messages.count(str(tmp_path / "a.md"))
