@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import anyio.abc
 
-from kernel import Block, Harness, ResultMessage, Session, SystemMessage, UsageError, UserMessage
+from kernel import Block, Harness, ResultMessage, Session, SessionError, SystemMessage, Usage, UsageError, UserMessage
 from kernel_headless.lines import Lines, blocks_of
 from kernel_headless.reading import NO_PROMPT, text_prompt
 from kernel_headless.writers import Writer, kept_clean
@@ -54,7 +54,7 @@ class Run:
         for text in self.harness.announced:
             self.writer.announce(text)
         self.harness.listeners.append(self.writer.announce)
-        session = self.harness.open(self.writer.take)
+        session = self._opened()
         failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._watch_signals, session, tasks.cancel_scope)
@@ -72,6 +72,19 @@ class Run:
                 raise UsageError(f"stdout cannot be written: {self.writer.failure.strerror}")
             return 1
         return TERMINATED if self._terminated else self.code
+
+    def _opened(self) -> Session:
+        """The conversation. A program is told on stdout, too, that it cannot be had (headless contract, 5.5).
+
+        :raises SessionError: it cannot.
+        """
+        try:
+            return self.harness.open(self.writer.take)
+        except SessionError as error:
+            if self.writer.protocol:
+                self.writer.take(refusal(self.harness, str(error)))
+                self.writer.finish()
+            raise
 
     async def _work(self, session: Session, prompt: str | None) -> None:
         """One prompt."""
@@ -180,3 +193,12 @@ class Run:
                     scope.cancel()
                     return
                 session.interrupt()
+
+
+def refusal(harness: Harness, text: str) -> ResultMessage:
+    """The result of a run that was refused before it had a conversation."""
+    return ResultMessage(
+        uuid=harness.clock.new_id(), session_id=harness.options.resume or harness.options.session_id or "",
+        subtype="error_during_execution", is_error=True, duration_ms=0, duration_api_ms=0, num_turns=0, stop_reason=None,
+        total_cost_usd=0.0, usage=Usage(), model_usage={}, permission_denials=[],
+        terminal_reason="turn_setup_failed", errors=[text])
