@@ -55,6 +55,9 @@ class FileStore:
             transcript = self._resume(options, make, loaded)
         if entries is None and transcript.kept and checkpoints.enabled(options, settings):
             self._keep_files(transcript, loaded)
+        if loaded is not None:
+            last = loaded.chain.messages()[-1:]
+            transcript.ended = str(last[0].get("timestamp")) if last else None
         transcript.problems += [*(loaded.journal.problems() if loaded else ()), *problem]
         if options.name:
             transcript.restored.title = options.name

@@ -46,6 +46,8 @@ class FileTranscript:
         self.restored = restored
         self.problems: list[str] = []
         self.unfinished = unfinished
+        self.ended: str | None = None
+        """When the last message of the resumed conversation was said."""
         self.observers: list[Callable[[str, list[bytes]], None]] = []
         self._stamp = stamp
         self._clock, self._print_mode = clock, stamp.print_mode

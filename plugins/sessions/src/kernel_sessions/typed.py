@@ -70,16 +70,17 @@ class Rewind(Typed):
 
 
 class SessionExtension(Extension):
-    """Brings the typed commands; sweeps what is old, at most once a day."""
+    """Brings the typed commands; sweeps what is old, at most once a day; lets a turn that was cut off go on."""
 
     name = "sessions"
 
     async def open(self, session: Session) -> None:
         if session.parent is None:
             session.commands.update({c.name: c for c in (Rename(), Tag(), Clear(), Rewind())})
-            from kernel_sessions import sweep
+            from kernel_sessions import sweep, unfinished
 
             sweep.begin(session)
+            unfinished.go_on(session)
 
 
     async def close(self, session: Session) -> None:
