@@ -40,7 +40,7 @@ class SummaryCompactor:
         point = counting.trigger(session)
         if now < point:
             if session.parent is None and now >= point - counting.WARNING > 0 and mine.once("filling"):
-                session.notice(f"the window is filling up: about {point - now:,} tokens are left until it is summed up", level="info")
+                session.notice(f"the window is filling up: about {point - now:,} tokens are left", level="info")
             return
         if mine.failures >= MAX_FAILURES:
             return
