@@ -292,7 +292,12 @@ class _Search:
     def _skill_entry(self, entry: os.DirEntry[str], top: str) -> None:
         if self.owner is None and os.path.exists(os.path.join(entry.path, ".claude-plugin", "plugin.json")):
             return  # a plugin, no skill
-        if not os.path.lexists(os.path.join(entry.path, "SKILL.md")):
+        try:
+            os.lstat(os.path.join(entry.path, "SKILL.md"))
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            self.fault(entry.path, f"cannot be read: {error.strerror}")
             return
         if self._closed and entry.is_symlink() and not self._contained(entry.path):
             self._leads_out(entry.path)

@@ -211,3 +211,13 @@ def test_a_projects_skill_may_be_a_linked_folder(tmp_path: Path) -> None:
 def test_a_link_to_itself_is_named(tmp_path: Path, kind: Kind) -> None:
     (tmp_path / "loop.md").symlink_to("loop.md")
     assert [f.path for f in components_in(tmp_path, kind).faults] == [str(tmp_path / "loop.md")]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_skills_folder_that_may_not_be_entered_is_named(tmp_path: Path) -> None:
+    write(tmp_path, "closed/SKILL.md")
+    (tmp_path / "closed").chmod(0)
+    try:
+        assert [f.path for f in components_in(tmp_path, "skills").faults] == [str(tmp_path / "closed")]
+    finally:
+        (tmp_path / "closed").chmod(0o700)
