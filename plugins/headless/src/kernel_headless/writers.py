@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from kernel import Output, ResultMessage, SystemMessage, encode_output
+
+
+def shown(text: str) -> str:
+    """A warning for a terminal: names of files and fields in it come from strangers, and must not steer it."""
+    return _STEERS.sub("\ufffd", text)
+
+
+_STEERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 class Writer:
@@ -45,7 +54,7 @@ class Writer:
 
     def announce(self, text: str) -> None:
         """Something that a person must see, in every format."""
-        print(f"Warning: {text}", file=sys.stderr, flush=True)
+        print(f"Warning: {shown(text)}", file=sys.stderr, flush=True)
 
 
 class TextWriter(Writer):
@@ -64,7 +73,7 @@ class TextWriter(Writer):
             text = str(message.data.get("content", ""))
             if message.data.get("level") == "warning" and text not in self._said:
                 self._said.add(text)
-                print(f"Warning: {text}", file=sys.stderr, flush=True)
+                print(f"Warning: {shown(text)}", file=sys.stderr, flush=True)
 
     def announce(self, text: str) -> None:
         if text not in self._said:
