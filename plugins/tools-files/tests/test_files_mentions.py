@@ -37,8 +37,8 @@ def test_a_mentioned_file_stands_beside_the_prompt_once(tmp_path: Path, prompt: 
 
 
 @pytest.mark.parametrize("prompt", [
-    "write to me@notes.md", "`@notes.md`", "@@notes.md", "@missing.md", "@sub", "notes.md", "@", "@\"\"", "@notes.md\x00", "@~a\x00b",
-    "@server:res://notes.md", "x/@notes.md"])
+    "write to me@notes.md", "`@notes.md`", "@@notes.md", "@missing.md", "@sub", "notes.md", "@", "@\"\"", "@notes.md\x00",
+    "@~a\x00b", "@server:res://notes.md", "x/@notes.md"])
 def test_what_is_no_mention_or_no_file_stays_text(tmp_path: Path, prompt: str) -> None:
     (tmp_path / "notes.md").write_text("THE NOTES\n")
     (tmp_path / "sub").mkdir()
