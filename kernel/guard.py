@@ -20,6 +20,7 @@ from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from kernel.errors import LockError
+from kernel.lock import content
 
 if TYPE_CHECKING:
     from kernel.lock import Lock
@@ -80,8 +81,7 @@ class Guard:
         """
         wrong = "has changed since it was locked"
         try:
-            with open(path, "rb", buffering=0) as file:
-                data = file.read()
+            data = content(path, links=not self.lock.has_set)
             if hashlib.sha256(data).hexdigest() == locked[0]:
                 return data
         except OSError as error:

@@ -5,16 +5,18 @@ it, and puts the set that it describes under ``.kernel/sets/<digest of the lock>
 (folders without Python). Where no set is there, the environment itself must hold the locked files.
 
 Every file of every plugin is compared before any of their code is imported; modules of other distributions when they are
-imported (``guard.py``). Sizes, dates and ``__pycache__`` prove nothing and are not looked at.
+imported (``guard.py``). Sizes, dates and compiled files in ``__pycache__`` prove nothing and are not looked at.
 
 Standard library only: this runs before msgspec and pluggy are imported, because they come out of the lock, too.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 SHOWN = 8
+MOST = 1 << 30
+"""Bytes of one file; locking takes no larger one."""
 _FIELDS = {"harness": str, "kernel": str, "settings": dict, "order": list, "block": list, "plugins": dict, "distributions": dict}
 
 
@@ -99,7 +103,7 @@ class Lock:
                 base, locked = self.site, self.placed(item["distribution"])
                 root = base / item["package"]
             files = {os.path.join(base, file): digest for file, digest in locked.items()}
-            found += [f"plugin {name}: {path} {fault}" for path, fault in faults(files)]
+            found += [f"plugin {name}: {path} {fault}" for path, fault in faults(files, links=not self.has_set)]
             found += [f"plugin {name}: {path} is not in the lock" for path in extra(root, files)]
         if found:
             more = f" (and {len(found) - SHOWN} more)" if len(found) > SHOWN else ""
@@ -117,12 +121,27 @@ class Lock:
         return plugins
 
 
-def faults(files: dict[str, str]) -> Iterator[tuple[str, str]]:
+def content(path: str, *, links: bool) -> bytes:
+    """The bytes of a regular file; a pipe or a device would never end.
+
+    :param links: follow one (installers put them into an environment). A set has none: its target could change unseen.
+    :raises OSError: with the reason as ``strerror``.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | (0 if links else getattr(os, "O_NOFOLLOW", 0)))
+    with open(handle, "rb", buffering=0) as file:
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", path)
+        if facts.st_size > MOST:
+            raise OSError(errno.EFBIG, f"is over {MOST >> 20} MiB", path)
+        return file.read()
+
+
+def faults(files: dict[str, str], *, links: bool) -> Iterator[tuple[str, str]]:
     """(path, what is wrong) for each file that is not as its digest says."""
     for path, digest in files.items():
         try:
-            with open(path, "rb", buffering=0) as file:
-                same = hashlib.sha256(file.read()).hexdigest() == digest
+            same = hashlib.sha256(content(path, links=links)).hexdigest() == digest
         except OSError as error:
             yield path, f"cannot be read ({error.strerror})"
         else:
@@ -131,11 +150,15 @@ def faults(files: dict[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def extra(root: Path, files: dict[str, str]) -> Iterator[str]:
-    """Files and links below a plugin's folder that no digest is known for; ``__pycache__`` is never read (``guard.py``)."""
+    """Files and links below a plugin's folder that no digest is known for.
+
+    Compiled files in ``__pycache__`` are never read (``guard.py``); a skill or a command in a folder of that name would be.
+    """
     for folder, folders, names in os.walk(root):
-        folders[:] = [f for f in folders if f != "__pycache__"]
+        compiled = os.path.basename(folder) == "__pycache__"
         yield from (path for f in folders if os.path.islink(path := os.path.join(folder, f)))
-        yield from (path for n in names if (path := os.path.join(folder, n)) not in files)
+        yield from (path for n in names if (path := os.path.join(folder, n)) not in files
+                    and not (compiled and (n.endswith(".pyc") or ".pyc." in n)))
 
 
 def _environment() -> Path:

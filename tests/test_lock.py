@@ -113,6 +113,36 @@ def test_verify_names_what_changed_what_is_missing_and_what_nobody_locked(tmp_pa
         assert words in str(caught.value)
 
 
+def test_what_is_no_file_of_its_own_is_not_what_was_locked(tmp_path: Path) -> None:
+    """A link with the right content today, a pipe that never ends, a device without an end, a skill among compiled files."""
+    harness = place(tmp_path, {**PLUGIN, "pack/skills/a/SKILL.md": "a"})
+    lock = Lock(harness)
+    skill = lock.site / "pack/skills/a/SKILL.md"
+    (tmp_path / "elsewhere.md").write_text("a")
+    for make in (lambda: skill.symlink_to(tmp_path / "elsewhere.md"), lambda: os.mkfifo(skill), lambda: skill.mkdir(),
+                 lambda: skill.symlink_to("/dev/zero")):
+        skill.unlink(missing_ok=True)
+        make()
+        with pytest.raises(LockError, match=r"SKILL\.md cannot be read"):
+            lock.verify()
+        if skill.is_dir():
+            skill.rmdir()
+    skill.unlink()
+    skill.write_text("a")
+    compiled = lock.site / "pack/skills/__pycache__"
+    compiled.mkdir()
+    (compiled / "x.cpython-311.pyc").write_bytes(b"never read")
+    lock.verify()
+    (compiled / "SKILL.md").write_text("planted")
+    with pytest.raises(LockError, match=r"__pycache__/SKILL\.md is not in the lock"):
+        lock.verify()
+    (compiled / "SKILL.md").unlink()
+    compiled.rename(tmp_path / "away")
+    compiled.symlink_to(tmp_path / "away")
+    with pytest.raises(LockError, match="__pycache__ is not in the lock"):
+        lock.verify()
+
+
 def test_the_code_cache_is_by_content_and_only_in_a_folder_of_ones_own(tmp_path: Path) -> None:
     """The second run compiles nothing; a cache that others may write to is not used; garbage in it is compiled over."""
     harness = place(tmp_path, {**PLUGIN, "pack/plugin.py": "print('from', __file__ is not None)\n"})

@@ -152,7 +152,8 @@ def test_a_missing_file_of_a_dependency_is_refused_by_name(synced: World) -> Non
 
 
 @pytest.mark.parametrize("file", ["site/greeter_pkg/more.py", "site/greeter_pkg/skills/evil/SKILL.md",
-                                  "plugins/notes/hooks/hooks.json", "site/blocker_pkg/hooks/hooks.json"])
+                                  "plugins/notes/hooks/hooks.json", "site/blocker_pkg/hooks/hooks.json",
+                                  "plugins/notes/skills/__pycache__/SKILL.md", "site/greeter_pkg/commands/__pycache__/x.md"])
 def test_a_file_that_nobody_locked_is_refused_by_name(synced: World, file: str) -> None:
     path = synced.set / file
     made = next(p for p in [*path.parents][::-1] if not p.exists()) if not path.parent.exists() else path

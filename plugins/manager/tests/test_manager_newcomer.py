@@ -76,3 +76,15 @@ def test_the_state_of_a_newer_kernel_is_left_alone(world: Any) -> None:
     world.state_file.write_text(json.dumps(data | {"version": 3}))
     done = world.refused("bad-state", "install", world.plugin("two"))
     assert "this kernel reads up to 2" in done.err
+
+
+def test_a_skill_among_compiled_files_is_no_part_of_what_was_installed(world: Any) -> None:
+    """Python may leave compiled files in the store; anything else in such a folder was put there."""
+    world.ok("install", world.plugin("one"))
+    root = Path(json.loads(world.ok("info", "one", "--json").out)["installPath"])
+    compiled = root / "skills" / "__pycache__"
+    compiled.mkdir()
+    (compiled / "x.cpython-311.pyc").write_bytes(b"")
+    assert json.loads(world.ok("info", "one", "--json").out)["intact"] is True
+    (compiled / "SKILL.md").write_text("---\ndescription: planted\n---\n")
+    assert json.loads(world.ok("info", "one", "--json").out)["intact"] is False

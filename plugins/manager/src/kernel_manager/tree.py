@@ -138,8 +138,9 @@ def files(root: Path) -> list[tuple[str, str, str]]:
             if entry.is_symlink():
                 found.append((name, "link", os.readlink(entry.path)))
             elif entry.is_dir(follow_symlinks=False):
-                if entry.name not in SKIPPED:
-                    pending.append((entry.path, f"{name}/"))
+                pending.append((entry.path, f"{name}/"))
+            elif prefix.endswith("__pycache__/") and (entry.name.endswith(".pyc") or ".pyc." in entry.name):
+                continue  # Python's own, made when the plugin runs; a skill in a folder of that name would count
             elif entry.is_file(follow_symlinks=False):
                 kind = "exec" if entry.stat(follow_symlinks=False).st_mode & 0o100 else "file"
                 with open(entry.path, "rb") as file:

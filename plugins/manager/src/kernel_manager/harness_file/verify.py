@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
 import sysconfig
 from pathlib import Path
 
@@ -50,7 +52,7 @@ def in_environment(lock: Lock) -> list[Problem]:
     site, found, owners = Path(sysconfig.get_path("purelib")), list[Problem](), _owners(lock)
     for name, item in lock.distributions.items():
         files = {f: d for f, d in item.files.items() if not f.split("/")[0].endswith(".data")}
-        found += _compare(owners.get(name, name), site, files)
+        found += _compare(owners.get(name, name), site, files, links=True)
     for name, plugin in lock.plugins.items():
         if plugin.files is not None:
             found.append(Problem(owner=f"plugin {name}", file=name, what="is a folder, which an environment does not hold"))
@@ -66,13 +68,21 @@ def _owners(lock: Lock) -> dict[str, str]:
     return {plugin.distribution: f"plugin {name}" for name, plugin in lock.plugins.items() if plugin.distribution}
 
 
-def _compare(owner: str, root: Path, files: dict[str, str]) -> list[Problem]:
+def _digest(path: str, links: bool) -> str:
+    """As the kernel reads it: a regular file, and in a set no link."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | (0 if links else getattr(os, "O_NOFOLLOW", 0)))
+    with open(handle, "rb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", path)
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+def _compare(owner: str, root: Path, files: dict[str, str], *, links: bool = False) -> list[Problem]:
     found: list[Problem] = []
     base = os.path.join(root, "")
     for name, digest in files.items():
         try:
-            with open(base + name, "rb", buffering=0) as file:
-                same = hashlib.sha256(file.read()).hexdigest() == digest
+            same = _digest(base + name, links) == digest
         except OSError as error:
             found.append(Problem(owner=owner, file=base + name, what=f"cannot be read ({error.strerror})"))
         else:
@@ -82,11 +92,13 @@ def _compare(owner: str, root: Path, files: dict[str, str]) -> list[Problem]:
 
 
 def _extra(root: Path, known: object) -> list[str]:
-    """Files and links that are not known. ``__pycache__`` is never read by a locked run."""
+    """Files and links that are not known. Compiled files in ``__pycache__`` are never read by a locked run."""
     assert hasattr(known, "__contains__")
     found: list[str] = []
     for folder, folders, names in os.walk(root):
-        folders[:] = sorted(f for f in folders if f != "__pycache__")
+        folders.sort()
+        if os.path.basename(folder) == "__pycache__":
+            names = [n for n in names if not n.endswith(".pyc") and ".pyc." not in n]
         below = os.path.relpath(folder, root)
         for name in (*(f for f in folders if os.path.islink(os.path.join(folder, f))), *sorted(names)):
             path = name if below == "." else f"{below.replace(os.sep, '/')}/{name}"
