@@ -72,3 +72,23 @@ def test_a_server_of_a_definition_lives_as_long_as_its_agent(bench: Bench, tmp_p
     assert done.result_of("c1")["content"] == "mine"
     assert not any(t["name"].startswith("mcp__own__") for t in done.requests[-1]["tools"])
     assert not Path(f"/proc/{pid.read_text().strip()}").exists()
+
+
+@pytest.mark.parametrize(("trusted", "strict", "there"), [(True, False, True), (False, False, False), (True, True, False)])
+def test_servers_of_the_main_agent_come_with_its_first_prompt(trusted: bool, strict: bool, there: bool, bench: Bench,
+                                                              tmp_path: Path) -> None:
+    """A project's wait for trust; ``--strict-mcp-config`` holds for them, too."""
+    agent(tmp_path, mcpServers=[{"own": {"command": sys.executable, "args": ["-S", "-E", PROGRAM]}}])
+    kit = bench.kit(text("done"), installed=("subagents",), extra={"agent": "helper", "strict_mcp_config": strict})
+    kit.harness.settings.trusted = trusted
+    done = bench.run(kit)
+    assert any(t["name"].startswith("mcp__own__") for t in done.requests[0]["tools"]) is there
+
+
+def test_a_persons_own_agent_brings_its_servers_into_any_folder(bench: Bench, tmp_path: Path) -> None:
+    kit = bench.kit(starting(), text("ok"), text("done"), installed=("subagents",))
+    kit.harness.settings.trusted = False
+    agent(kit.harness.settings.config_dir, mcpServers=[{"own": {"command": sys.executable, "args": ["-S", "-E", PROGRAM]}}])
+    (kit.harness.settings.config_dir / ".claude/agents").rename(kit.harness.settings.config_dir / "agents")
+    done = bench.run(kit)
+    assert any(t["name"].startswith("mcp__own__") for t in done.requests[1]["tools"])

@@ -15,7 +15,8 @@ STATE = "mcp"
 VIEWS = "mcp.views"
 AGENT_SERVERS = "mcp.servers"
 """Where whoever opens a subagent's session puts the ``mcpServers`` of its definition, before the session starts: names, which
-share the connections of the parent, and objects ``{name: entry}``, whose servers live as long as the agent."""
+share the connections of the parent, and objects ``{name: entry}``, whose servers live as long as the agent. Trust was judged
+then. In the conversation itself: those of its main agent, before its first prompt."""
 
 
 class McpExtension(Extension):
@@ -47,6 +48,8 @@ class McpExtension(Extension):
             await _open(session, found)
 
     async def before_prompt(self, session: Session) -> None:
+        if session.parent is None and (entries := session.plugin_state.pop(AGENT_SERVERS, None)):
+            await _open_inline(session, entries)
         bridge: Bridge | None = session.plugin_state.get(STATE)
         if bridge is not None and bridge.host.session is session:
             await bridge.retry()

@@ -83,7 +83,7 @@ def _all(found: Gathered, options: Options, settings: Settings, plugins: list[Pl
 def inline(entries: list[Any], options: Options, settings: Settings) -> Gathered:
     """The servers that an agent's definition holds itself; names of configured ones need nothing.
 
-    Those of files in a project count only where the folder is trusted, and policy holds for all of them.
+    Policy holds for all of them. Whether its file may bring servers in this folder was judged by whoever read it.
     """
     found = Gathered()
     if managed_file(settings).exists():
@@ -91,9 +91,6 @@ def inline(entries: list[Any], options: Options, settings: Settings) -> Gathered
     for entry in entries:
         if isinstance(entry, dict):
             _take(found, entry, "agent", "the agent's definition")
-    if found.servers and not settings.trusted:
-        found.warnings.append("the MCP servers of an agent's definition are not started: this workspace has not been trusted")
-        found.servers.clear()
     _apply(found, settings)
     return found
 

@@ -13,7 +13,7 @@ import msgspec
 from kernel import KernelError, UsageError
 from kernel_subagents.filters import choose
 from kernel_subagents.models import choose_model
-from kernel_subagents.prepare import SOURCES, hook_entry, system_prompt
+from kernel_subagents.prepare import SOURCES, hook_entry, servers_for, system_prompt
 
 if TYPE_CHECKING:
     from kernel import Harness, Session
@@ -76,6 +76,7 @@ async def apply(session: Session, agents: Agents) -> None:
     entry = hook_entry(session, definition)
     if entry is not None:
         session.plugin_state.setdefault(SOURCES, []).append(entry)
+    session.plugin_state.update(servers_for(session, definition))
     if definition.initial_prompt and session.transcript.source == "startup":
         session.initial_message = definition.initial_prompt
 

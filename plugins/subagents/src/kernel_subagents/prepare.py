@@ -80,14 +80,22 @@ def hooks_for(session: Session, definition: Definition) -> dict[str, Any]:
 
 
 def servers_for(session: Session, definition: Definition) -> dict[str, Any]:
-    """The MCP servers of the definition for the plugin mcp."""
-    if not definition.servers:
+    """The MCP servers of the definition for the plugin mcp: what it names, and its own where its file may bring them (10.4)."""
+    servers = definition.servers
+    own = [entry for entry in servers if isinstance(entry, dict)]
+    if own and definition.source in ("project", "added") and not session.settings.trusted:
+        session.notice(f"agent {definition.name}, mcpServers: its own servers are not started: this workspace is not trusted")
+        servers = [entry for entry in servers if entry not in own]
+    elif own and definition.source != "flag" and session.options.extra.get("strict_mcp_config"):
+        session.debug(f"agent {definition.name}, mcpServers: its own servers are not started: --strict-mcp-config")
+        servers = [entry for entry in servers if entry not in own]
+    if not servers:
         return {}
     plugin = session.plugins.get("mcp")
     if plugin is None or plugin.state != "ready":
         session.notice(f"agent {definition.name}, mcpServers: the plugin 'mcp' is not there, so none is connected")
         return {}
-    return {SERVERS: definition.servers}
+    return {SERVERS: servers}
 
 
 def hook_entry(session: Session, definition: Definition) -> dict[str, Any] | None:
