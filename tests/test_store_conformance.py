@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kernel import Clock, Entry, EntryKey, EntryStore, Layer, Options, SessionError, Settings, Transcript
+from kernel import Clock, Entry, EntryKey, EntryStore, Layer, Options, SessionError, Settings, Transcript, UsageError
 from kernel.testing import Kit, installed, text
 
 pytestmark = pytest.mark.skipif(not installed("sessions"), reason="the plugin sessions is not installed")
@@ -407,3 +407,40 @@ def test_a_database_that_is_away_is_said_once_and_ends_nothing(tmp_path: Path, m
     kit = Kit(tmp_path, [text("yes"), text("yes")], installed=["sessions", "store-sql"], settings=settings, persist=True)
     run = kit.play("one", "two")
     assert run.text == "yes" and len([t for t in kit.harness.announced if "the store 'sql'" in t]) == 1
+
+
+def test_entries_without_the_journal_are_refused_aloud(tmp_path: Path) -> None:
+    """A store of entries alone makes no conversations: nothing is kept, and that is said."""
+    from kernel.testing import module
+
+    def kit(**options: Any) -> Kit:
+        brings = module(register_stores=lambda register: register(Memory()))
+        return Kit(tmp_path, [text("yes")], hooks={"brings": brings}, persist=True, settings={"kernel": {"store": "memory"}},
+                   **options)
+
+    made = kit()
+    run = made.play("one")
+    assert run.text == "yes" and not run.session.transcript.kept
+    assert [t for t in made.harness.announced if "needs the store 'files'" in t]
+    with pytest.raises(UsageError, match="'files'"):
+        kit(resume=clock.new_id()).open()
+
+
+def test_any_entry_store_serves_a_harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody's own store, registered by a plugin of theirs, and cleared in between."""
+    from kernel.testing import module
+
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
+    store = Memory()
+
+    def kit(**options: Any) -> Kit:
+        brings = module(register_stores=lambda register: register(store))
+        return Kit(tmp_path, [text("yes"), text("no")], hooks={"brings": brings}, installed=["sessions"], persist=True,
+                   settings={"kernel": {"store": "memory"}}, **options)
+
+    run = kit().play("one", "/clear", "two")
+    assert sorted(key.session_id for key in store.kept) == sorted({key.session_id for key in store.kept}) and len(store.kept) == 2
+    old = next(key.session_id for key in store.kept if key.session_id != run.session.id)
+    again = kit(resume=old).play("three")
+    assert [m["content"][0]["text"] for m in again.requests[0]["messages"]] == ["one", "yes", "three"]
+    assert not list((tmp_path / "config").glob("projects/*/*.jsonl"))
