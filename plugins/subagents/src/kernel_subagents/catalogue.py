@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from kernel_subagents.builtin import FORK, built_in, fork_mode
-from kernel_subagents.definition import Definition, Source, from_file, from_json
+from kernel_subagents.definition import NOT_OF_PLUGINS, Definition, Source, from_file, from_json
 
 if TYPE_CHECKING:
     from kernel import Component, Session
@@ -88,6 +88,9 @@ class Catalogue:
             made = from_file(parsed, component.name, source, path=component.path, plugin=component.plugin)
             if component.plugin is not None and parsed.problem:
                 self._plugin_error(component.plugin.name, f"{component.path}: {parsed.problem}")
+            if component.plugin is not None and (idle := [name for name in NOT_OF_PLUGINS if parsed.fields.get(name)]):
+                self._session.debug(f"agent {component.path}: {', '.join(idle)} of a plugin's agent do not count; an agent of "
+                                    "the project or of the user may have them")
         self._read[key] = component.stamp, made
         return made
 

@@ -55,6 +55,8 @@ class Definition(Struct, kw_only=True):
         return None
 
 
+NOT_OF_PLUGINS = ("permissionMode", "mcpServers", "hooks")
+"""Fields that do not count in a plugin's agent (1.2)."""
 _AGENT_LIST = re.compile(r"(?:Agent|Task)\((.*)\)", re.DOTALL)
 _ODD = re.compile(r"[^\w .+@:-]")
 _ENTRY = re.compile(r"(?:[^,()]|\([^()]*\))+")
