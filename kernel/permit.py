@@ -5,6 +5,7 @@ deny > defer > ask > allow. What nobody decides is refused.
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -63,7 +64,7 @@ async def permit(session: Session, batch: Batch, call: Call, hooks: Merged) -> N
         if session.state.permission_mode == "dontAsk":
             verdict = Verdict(behavior="deny", reason_type="mode", message=_refusal(call, "the mode is dontAsk"))
         else:
-            async with session.asking:  # one question at a time; an answer may settle the next one
+            async with _place(session):
                 verdict = _decide(session, call, hooks)
                 if verdict.behavior == "ask":
                     if hooks.decision == "ask" and hooks.reason:  # the person is told why a hook wants to ask
@@ -100,6 +101,11 @@ async def _denied_by_classifier(session: Session, call: Call, verdict: Verdict) 
         e.PermissionDenied, tool_name=call.name, tool_input=copied(call.input), tool_use_id=call.id, reason=verdict.message))
     if merged.retry and not verdict.undecided:
         call.reminders.append(reminder("PermissionDenied hook: you may retry this call."))
+
+
+def _place(session: Session) -> AbstractAsyncContextManager[Any]:
+    """One question at a time, since an answer may settle the next one; whoever says so is asked several side by side."""
+    return nullcontext() if getattr(session.root.asker, "side_by_side", False) else session.asking
 
 
 def _decide(session: Session, call: Call, hooks: Merged) -> Verdict:

@@ -45,7 +45,8 @@ DEFAULT_MAX_TOKENS = 32_000
 
 Asker = Callable[[PermissionCall, Verdict, str], Awaitable[dict[str, Any]]]
 """Asks a person or a program: (call, verdict, tool_use_id) -> ``{"behavior": "allow"|"deny", "updatedInput"?, "message"?,
-"interrupt"?, "updatedPermissions"?}``."""
+"interrupt"?, "updatedPermissions"?}``. One that has ``side_by_side = True`` may be called again while it is asking; it holds
+``session.asking`` as long as any question is open."""
 
 
 class Session(Voice):

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 TOUCH = "turns:\n  - calls: [{tool: Bash, id: toolu_1, input: {command: touch made}}]\n  - text: done\n"
 ASK = ("--permission-prompt-tool", "stdio")
 
@@ -38,16 +36,20 @@ def test_a_question_comes_behind_its_call_and_the_answer_decides(host: Callable[
     assert [f["permissionMode"] for f in one.seen if f.get("subtype") == "status"] == ["acceptEdits"]
 
 
-@pytest.mark.parametrize(("answer", "said"), [
+NO: list[tuple[Any, str]] = [
     ({"behavior": "deny", "message": "the host says no"}, "the host says no"),
     ({"behavior": "maybe"}, "neither allow nor deny"), ({}, "neither allow nor deny"), (None, "neither allow nor deny"),
-    ([1], "with an error"), ({"behavior": "allow", "updatedInput": "x"}, "updatedInput"),
-])
-def test_what_is_no_yes_is_a_no(host: Callable[..., Any], tmp_path: Path, answer: Any, said: str) -> None:
-    one = host(TOUCH, *ASK)
-    one.say("Go.")
-    one.reply(one.asked("can_use_tool"), answer)
-    assert said in tool_result(one) and one.result()["permission_denials"][0]["tool_use_id"] == "toolu_1"
+    ([1], "with an error"), ({"behavior": "allow", "updatedInput": "x"}, "updatedInput")]
+
+
+def test_what_is_no_yes_is_a_no(host: Callable[..., Any], tmp_path: Path) -> None:
+    turns = (f"  - calls: [{{tool: Bash, id: toolu_{n}, input: {{command: touch made}}}}]\n  - text: done\n" for n in range(len(NO)))
+    one = host("turns:\n" + "".join(turns), *ASK)
+    for n, (answer, said) in enumerate(NO):
+        one.say("Go.")
+        one.reply(one.asked("can_use_tool", len(one.seen)), answer)
+        assert said in tool_result(one, f"toolu_{n}"), answer
+        assert one.result()["permission_denials"][0]["tool_use_id"] == f"toolu_{n}"
     assert not (tmp_path / "made").exists()
 
 
@@ -88,6 +90,24 @@ def test_closed_input_cancels_an_open_question_and_the_process_ends(host: Callab
     assert one.end() in (0, 1)
     assert time.monotonic() - began < 20  # five seconds on a machine that is not busy
     assert one.seen[-1]["type"] == "result" and not (one.folder / "made").exists()
+
+
+def test_questions_about_calls_that_run_side_by_side_are_open_at_once(host: Callable[..., Any], tmp_path: Path) -> None:
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    outside.mkdir()
+    for name in ("a", "b"):
+        (outside / name).write_text(f"content of {name}")
+    calls = ", ".join(f"{{tool: Read, id: toolu_{n}, input: {{file_path: '{outside / n}'}}}}" for n in "ab")
+    one = host(f"turns:\n  - calls: [{calls}]\n  - text: done\n", *ASK)
+    one.say("Go.")
+    first = one.asked("can_use_tool")
+    second = one.asked("can_use_tool", one.seen.index(first) + 1)
+    assert {f["request"]["tool_use_id"] for f in (first, second)} == {"toolu_a", "toolu_b"}
+    one.reply(second, {"behavior": "allow"})
+    one.reply(first, {"behavior": "deny", "message": "not this one"})
+    assert "not this one" in tool_result(one, first["request"]["tool_use_id"])
+    assert "content of" in tool_result(one, second["request"]["tool_use_id"])
+    assert one.result()["result"] == "done"
 
 
 def test_a_question_to_a_person_is_answered_through_the_input(host: Callable[..., Any]) -> None:

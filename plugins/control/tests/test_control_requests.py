@@ -217,6 +217,10 @@ def any_request(chance: random.Random) -> Any:
     return {"subtype": subtype, **{name: chance.choice(VALUES) for name in chance.sample(FIELDS, chance.randint(0, 5))}}
 
 
+def prompt(n: int) -> dict[str, Any]:
+    return {"type": "user", "uuid": f"33333333-3333-4333-8333-{n:012d}", "message": {"role": "user", "content": f"prompt {n}"}}
+
+
 def test_any_requests_cut_at_any_byte_get_one_answer_each(host: Callable[..., Any]) -> None:
     """``KERNEL_CONTROL_FUZZ`` says how many, ``SEED`` which."""
     seed = int(os.environ.get("SEED") or random.randrange(2**32))
@@ -225,6 +229,8 @@ def test_any_requests_cut_at_any_byte_get_one_answer_each(host: Callable[..., An
     frames: list[dict[str, Any]] = []
     for n in range(FUZZ):
         frames.append({"type": "control_request", "request_id": f"f{n}", "request": any_request(chance)})
+        if chance.random() < 0.05:
+            frames.append(prompt(n))
         if chance.random() < 0.2:
             frames.append(chance.choice([
                 {"type": "control_response", "response": chance.choice(VALUES)}, {"type": "control_request", "request": {}},
@@ -240,8 +246,11 @@ def test_any_requests_cut_at_any_byte_get_one_answer_each(host: Callable[..., An
         one.write(data[at:at + size])
         at += size
     one.call("set_model", model=None)
-    one.say("Are you there?")
-    assert one.result()["result"] == "still here"
+    one.say("Are you there?", uuid=prompt(FUZZ)["uuid"])
+    last = one.until(lambda f: f["type"] == "result" and f.get("user_message_uuid") == prompt(FUZZ)["uuid"])
+    assert last["result"] == "still here"
     assert one.end() == 0, one.stderr
+    results = Counter(f["user_message_uuid"] for f in one.seen if f["type"] == "result")
+    assert set(results.values()) == {1} and results.keys() <= {prompt(n)["uuid"] for n in range(FUZZ + 1)}
     answers = Counter(f["response"]["request_id"] for f in one.seen if f["type"] == "control_response")
     assert {f"f{n}" for n in range(FUZZ)} <= answers.keys() and set(answers.values()) == {1}

@@ -25,10 +25,14 @@ _LISTS = {"addRules": "rules", "replaceRules": "rules", "removeRules": "rules", 
 
 
 class Asking:
-    """The session's asker."""
+    """The session's asker. A program takes several questions at once and answers them in any order."""
+
+    side_by_side = True
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
+        self._open = 0
+        self._none_open = anyio.Event()
 
     async def __call__(self, call: PermissionCall, verdict: Verdict, tool_use_id: str) -> dict[str, Any]:
         payload = {"subtype": "can_use_tool", "tool_name": call.tool.name, "input": call.input, "tool_use_id": tool_use_id,
@@ -38,10 +42,30 @@ class Asking:
             payload["decision_reason"] = verdict.message
         if call.agent_id:
             payload["agent_id"] = call.agent_id
+        self._begin()
+        try:
+            return await self._ask(payload, call.tool.name)
+        finally:
+            self._open -= 1
+            if not self._open:
+                self._none_open.set()
+
+    def _begin(self) -> None:
+        """``session.asking`` is held while any question is open: others that ask wait, and who waits for one is not idle."""
+        self._open += 1
+        if self._open == 1:
+            self._none_open = anyio.Event()
+            self._talk.wire.spawn(self._hold, self._none_open)
+
+    async def _hold(self, none_open: anyio.Event) -> None:
+        async with self._talk.session.asking:
+            await none_open.wait()
+
+    async def _ask(self, payload: dict[str, Any], tool: str) -> dict[str, Any]:
         was_open = not self._talk.closed
         answered = anyio.CancelScope()
         if was_open and os.environ.get(NO_NOTIFICATION, "").lower() not in ON:
-            self._talk.wire.spawn(self._notify, call.tool.name, answered)
+            self._talk.wire.spawn(self._notify, tool, answered)
         try:
             return read(await self._talk.request(payload))
         except Gone as error:  # a question that was open ends the turn; a later one is only refused
