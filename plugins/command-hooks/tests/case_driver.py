@@ -15,7 +15,7 @@ from typing import Any
 
 import anyio
 import msgspec
-from kernel_command_hooks.hooks import CALLBACKS, SOURCES, STATE
+from kernel_command_hooks.hooks import CALLBACKS, STATE
 
 from kernel import ANSWERS, EVENTS, Event, PermissionCall, Session, Verdict
 from kernel.testing import Run, call, module, text
@@ -82,7 +82,10 @@ class Play:
         self.asked: list[str] = []
         self.answer = {"behavior": "deny", "message": "the user says no"}
         self.fired: list[str] = []
-        self.observers: dict[str, Any] = {}
+        self.in_process: list[tuple[str, str, Any]] = []
+        """Implementations of installed distributions: name, hook, function."""
+        self.components: dict[str, dict[str, list[Any]]] = {}
+        """The hooks of skills and agents of the project, by ``skill:name`` and ``agent:name``; see ``case_frontmatter``."""
         self.session: Session = None  # type: ignore[assignment]
         self.run: Run | None = None
         self.merged: Any = None
@@ -137,7 +140,7 @@ class Play:
             known: dict[str, dict[str, Any]] = {
                 "--init": {"setup_trigger": "init"}, "--include-hook-events": {"include_hook_events": True},
                 "--permission-mode": {"permission_mode": value}, "--bare": {"extra": {"bare": True}},
-                "--output-format": {"output_format": value, "verbose": True}, "--agent": {"name": value}}
+                "--output-format": {"output_format": value, "verbose": True}, "--agent": {"extra": {"agent": value}}}
             if name not in known:
                 raise NotDriven(f"the flag {name} belongs to another plugin")
             self.options |= known[name]
@@ -165,8 +168,7 @@ class Play:
         if kind == "plugin":
             plugins.setdefault(name, {}).setdefault("hooks", {}).setdefault(event, []).append(group)
         elif kind in ("skill", "agent"):
-            self.observers[f"{kind}:{name}"] = {"label": source, "hooks": {event: [group]}, "skill": kind == "skill",
-                                                "subagent": kind == "agent"}
+            self.components.setdefault(source, {}).setdefault(event, []).append(group)
         else:
             scopes.setdefault(source, {}).setdefault("hooks", {}).setdefault(event, []).append(group)
 
@@ -232,7 +234,7 @@ json.dump(dict(os.environ), open({str(world.log / "dump.json")!r}, "w"))
             if "note" in hook.get("handler", {}):
                 event.tool_input["command"] = "echo hacked"  # type: ignore[attr-defined]
             return ANSWERS[type(event).__name__].from_wire(does["json"]) if "json" in does else None
-        self.observers.setdefault("in-process", []).append((f"in-process-{id}", snake(event), implementation))
+        self.in_process.append((f"in-process-{id}", snake(event), implementation))
 
     # -- when ---------------------------------------------------------------------------------------------------------------
     def tool(self, name: str, outcome: dict[str, Any]) -> Echo:
@@ -257,7 +259,7 @@ json.dump(dict(os.environ), open({str(world.log / "dump.json")!r}, "w"))
         def observe(event: Event) -> None:
             self.fired.append(event.event_name)
         hooks = {"observer": module(**{snake(name): observe for name in EVENTS})}
-        for name, hook, implementation in self.observers.get("in-process", ()):
+        for name, hook, implementation in self.in_process:
             hooks[name] = module(**{hook: implementation})
         self.turns = turns if turns is not None else self.turns
         for name in ("Bash", "Read", "Write", "Edit", "WebFetch"):
@@ -319,10 +321,6 @@ json.dump(dict(os.environ), open({str(world.log / "dump.json")!r}, "w"))
         background = state._running.background if state is not None and state._running is not None else None
         while background and (background._killed or background._finished) and time.monotonic() < deadline:  # noqa: ASYNC110
             await anyio.sleep(0.02)
-
-    def use(self, source: str) -> None:
-        """A skill is used for the first time, or an agent starts."""
-        self.session.plugin_state.setdefault(SOURCES, []).append(self.observers[source])
 
     # -- then ---------------------------------------------------------------------------------------------------------------
     @property

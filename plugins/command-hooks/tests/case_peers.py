@@ -17,7 +17,7 @@ from .case_driver import MissingPlugin, Play
 from .case_words import prompt
 
 
-def _with(play: Play, *plugins: str) -> None:
+def take_part(play: Play, *plugins: str) -> None:
     """These plugins take part; every tool may run unasked."""
     missing = [name for name in plugins if not installed(name)]
     if missing:
@@ -26,7 +26,7 @@ def _with(play: Play, *plugins: str) -> None:
     play.options["allowed_tools"] = ["Agent", "Bash", "Read", "Skill"]
 
 
-def _request(play: Play, number: int) -> str:
+def request_of(play: Play, number: int) -> str:
     """All messages of one request to the model."""
     return json.dumps(play.world.kit.model.requests[number]["messages"], ensure_ascii=False)
 
@@ -45,37 +45,37 @@ def _only_first(play: Play, id: str) -> None:
 TASK = "THE-TASK"
 
 
-def _agent(type: str) -> dict[str, Any]:
+def agent_call(type: str) -> dict[str, Any]:
     return call("Agent", "toolu_agent", description="look", prompt=TASK, subagent_type=type, run_in_background=False)
 
 
 async def _agent_starts(play: Play) -> None:
-    _with(play, "subagents")
-    play.open([_agent("Explore"), text("found"), text("done")])
+    take_part(play, "subagents")
+    play.open([agent_call("Explore"), text("found"), text("done")])
     await prompt(play)
-    before, main, inside, after = "only read docs", *(_request(play, n) for n in range(3))
+    before, main, inside, after = "only read docs", *(request_of(play, n) for n in range(3))
     assert before not in main and before not in after
     assert 0 <= inside.find(before) < inside.find(TASK)
 
 
 async def _agent_goes_on(play: Play) -> None:
-    _with(play, "subagents")
+    take_part(play, "subagents")
     _only_first(play, "a")
-    play.open([_agent("Explore"), text("two files"), text("a.py and b.py"), text("done")])
+    play.open([agent_call("Explore"), text("two files"), text("a.py and b.py"), text("done")])
     await prompt(play)
-    assert "list the files too" not in _request(play, 1) and "list the files too" in _request(play, 2)
-    assert "a.py and b.py" in _request(play, 3) and "list the files too" not in _request(play, 3)
+    assert "list the files too" not in request_of(play, 1) and "list the files too" in request_of(play, 2)
+    assert "a.py and b.py" in request_of(play, 3) and "list the files too" not in request_of(play, 3)
     assert [i["stop_hook_active"] for i in play.world.inputs("a")] == [False, True]
 
 
 async def _agent_feedback(play: Play) -> None:
-    _with(play, "subagents", "tools-shell", "sessions")
+    take_part(play, "subagents", "tools-shell", "sessions")
     play.options["persist"] = True
     _only_first(play, "a")
     shell = call("Bash", "toolu_shell", command="sleep 30 # deploy", description="deploy", run_in_background=True)
-    play.open([shell, _agent("Plan"), text("a plan"), text("a plan with numbers"), text("done")])
+    play.open([shell, agent_call("Plan"), text("a plan"), text("a plan with numbers"), text("done")])
     await prompt(play)
-    assert "add line numbers" not in _request(play, 2) and "add line numbers" in _request(play, 3)
+    assert "add line numbers" not in request_of(play, 2) and "add line numbers" in request_of(play, 3)
     first, second = play.world.inputs("a")
     (task,) = first["background_tasks"]
     assert (task["type"], task["command"]) == ("shell", "sleep 30 # deploy")
@@ -89,7 +89,7 @@ def _skill(name: str) -> str:
 
 
 def _deploy(play: Play) -> None:
-    _with(play, "skills")
+    take_part(play, "skills")
     path = play.world.cwd / ".claude/skills/deploy/SKILL.md"
     path.parent.mkdir(parents=True)
     path.write_text(_skill("deploy"))
@@ -99,9 +99,9 @@ async def _typed_and_called(play: Play) -> None:
     _deploy(play)
     play.open([text("deployed"), call("Skill", "toolu_skill", skill="deploy", args="prod"), text("done")])
     await prompt(play, "/deploy staging")
-    assert play.world.ran() == ["x"] and "STEPS-OF-deploy staging" in _request(play, 0)
+    assert play.world.ran() == ["x"] and "STEPS-OF-deploy staging" in request_of(play, 0)
     await prompt(play, "deploy it to production too")
-    assert play.world.ran() == ["x", "s"] and "STEPS-OF-deploy prod" in _request(play, 2)
+    assert play.world.ran() == ["x", "s"] and "STEPS-OF-deploy prod" in request_of(play, 2)
 
 
 async def _typed_and_blocked(play: Play) -> None:
@@ -113,7 +113,7 @@ async def _typed_and_blocked(play: Play) -> None:
 
 async def _installed_at_start(play: Play) -> None:
     """The case's command starts with ``install``: a program of that name does what the rest of the line says."""
-    _with(play, "skills")
+    take_part(play, "skills")
     answer = {"hookSpecificOutput": {"hookEventName": "SessionStart", "reloadSkills": True}}
     source, target = play.world.root / "new-skill.md", play.world.cwd / ".claude/skills/new-skill/SKILL.md"
     source.write_text(_skill("new-skill"))
@@ -122,12 +122,12 @@ async def _installed_at_start(play: Play) -> None:
     play.open([text("done")])
     assert not target.exists()
     await prompt(play, play.when["prompt"])
-    assert "STEPS-OF-new-skill" in _request(play, 0)
+    assert "STEPS-OF-new-skill" in request_of(play, 0)
 
 
 # -- instruction files, files that are mentioned -----------------------------------------------------------------------
 async def _instructions(play: Play) -> None:
-    _with(play, "memory", "tools-files")
+    take_part(play, "memory", "tools-files")
     file = play.world.cwd / "sub" / "file"
     file.write_text("text")
     play.open([call("Read", "toolu_read", file_path=str(file)), text("done")])
@@ -142,7 +142,7 @@ async def _instructions(play: Play) -> None:
 
 
 async def _instructions_stay(play: Play) -> None:
-    _with(play, "memory")
+    take_part(play, "memory")
     play.open([text("hello to you")])
     await prompt(play, play.when["prompt"])
     await play.settle()
@@ -150,16 +150,16 @@ async def _instructions_stay(play: Play) -> None:
 
 
 async def _mentioned(play: Play) -> None:
-    _with(play, "tools-files")
+    take_part(play, "tools-files")
     (play.world.cwd / "notes.md").write_text("THE-NOTES")
     play.open([text("done")])
     await prompt(play, play.when["prompt"])
-    assert "THE-NOTES" in _request(play, 0)
+    assert "THE-NOTES" in request_of(play, 0)
 
 
 # -- compaction --------------------------------------------------------------------------------------------------------
 async def _compact_refused(play: Play) -> None:
-    _with(play, "compactor")
+    take_part(play, "compactor")
     play.open([text("one"), text("a summary that nobody asks for")])
     await prompt(play)
     before = play.session.history.wire()
@@ -168,25 +168,25 @@ async def _compact_refused(play: Play) -> None:
 
 
 async def _compact_refused_at_threshold(play: Play) -> None:
-    _with(play, "compactor")
+    take_part(play, "compactor")
     full = Turn(blocks=[call("Read", "toolu_full", file_path="a")], usage={"input_tokens": 195_000, "output_tokens": 5})
     play.open([full, text("two")])
     await prompt(play, "THE-FIRST-PROMPT")
     assert play.world.ran() == ["a"] and play.world.inputs("a")[0]["trigger"] == "auto"
     assert play.run is not None and play.run.text == "two" and not play.run.result.is_error
-    assert "THE-FIRST-PROMPT" in _request(play, 1) and "toolu_full" in _request(play, 1)
+    assert "THE-FIRST-PROMPT" in request_of(play, 1) and "toolu_full" in request_of(play, 1)
     assert len(play.world.kit.model.requests) == 2
 
 
 async def _compacted(play: Play) -> None:
-    _with(play, "compactor")
+    take_part(play, "compactor")
     play.open([text("one"), text("<summary>THE-SUMMARY</summary>"), text("two")])
     await prompt(play, "THE-FIRST-PROMPT")
     await prompt(play, "/compact")
     assert len(play.world.kit.model.requests) == 2 and play.world.inputs("p")[0]["compact_summary"] == "THE-SUMMARY"
     await prompt(play, "go on")
-    assert "use bun" in _request(play, 2) and "THE-SUMMARY" in _request(play, 2)
-    assert "THE-FIRST-PROMPT" not in _request(play, 2)
+    assert "use bun" in request_of(play, 2) and "THE-SUMMARY" in request_of(play, 2)
+    assert "THE-FIRST-PROMPT" not in request_of(play, 2)
 
 
 # -- a program that is asked -------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ class Program:
 
 async def _question_waits(play: Play) -> None:
     """Time is told by the session's clock: nothing but the question waits, also in the idle session."""
-    _with(play, "control")
+    take_part(play, "control")
     clock = Hasty()
     play.options |= {"clock": clock, "extra": {"permission_prompt_tool": "stdio"}, "allowed_tools": [],
                      "input_format": "stream-json", "output_format": "stream-json", "verbose": True}

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import anyio
-from kernel_command_hooks.hooks import CALLBACKS, SOURCES, STATE
+from kernel_command_hooks.hooks import CALLBACKS, STATE
 from kernel_command_hooks.running import TERMINAL
 
 from kernel import EVENTS
@@ -61,31 +61,6 @@ async def _late_prompt(play: Play) -> None:
     play.session.plugin_state[CALLBACKS] = {"UserPromptSubmit": [{"callback": callback(play.world, "s", {}, play.called)}]}
     await prompt(play, "two")
     assert play.run.result.result == "two is answered"
-
-
-# -- agents ------------------------------------------------------------------------------------------------------------
-async def _as_agent(play: Play) -> None:
-    play.open([play.calls(read_call()), text("done")])
-    play.session.agent_type = "reviewer"
-    await prompt(play)
-
-
-async def _plugin_agent(play: Play) -> None:
-    play.open([play.calls(read_call()), text("done")])
-    hooks = {"PreToolUse": [{"hooks": [{"type": "command", "command": play.world.handler("r")}]}]}
-    entry = {"label": "agent p:r", "hooks": hooks, "subagent": True, "plugin": play.world.plugins[0]}
-    play.session.plugin_state[SOURCES] = [entry]
-    play.session.agent_id, play.session.agent_type = "1", "p:r"
-    await prompt(play)
-    assert play.world.ran() == [] and any("hooks of a subagent that a plugin brings" in line for line in play.world.debug)
-
-
-async def _project_agent(play: Play) -> None:
-    play.observers["agent:reviewer"]["project"] = True
-    play.open([play.calls(read_call()), text("done")])
-    play.use("agent:reviewer")
-    await prompt(play)
-    assert play.tools["Read"].inputs and any("itself was trusted" in line for line in play.world.debug)
 
 
 # -- sessions ----------------------------------------------------------------------------------------------------------
@@ -274,8 +249,7 @@ def _needs(package: str) -> None:
 
 
 PLAYED = {
-    "sdk-callback-timeout-blocks-prompt": _late_prompt, "source-agent-flag-sets-agent-type-only": _as_agent,
-    "source-plugin-agent-frontmatter-hooks-ignored": _plugin_agent, "trust-print-runs-project-hooks": _project_agent,
+    "sdk-callback-timeout-blocks-prompt": _late_prompt,
     "async-rewake-exit-2-wakes-idle-session": _wakes_idle, "universal-terminal-sequence-allowlist": _sequences,
     "defer-ends-print-run": _put_off, "stop-input-fields": _background_shell,
     "display-replaces-screen-only": _says("host db1.internal"),

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 from kernel_command_hooks.command import HooksCommand
 from kernel_command_hooks.facts import FACTS
-from kernel_command_hooks.hooks import SOURCES, STATE
+from kernel_command_hooks.hooks import STATE
 
 from kernel import EVENTS, ModelError
 from kernel.testing import Turn, text
@@ -57,40 +57,9 @@ async def _empty_list(play: Play) -> None:
     assert not play.session.plugin_state[STATE].handlers
 
 
-async def _skill(play: Play) -> None:
-    await one_call(play, bash("ls"))
-    play.use("skill:secure")
-    await one_call(play, bash("ls"))
-    await one_call(play, bash("ls"))
-
-
-async def _skill_once(play: Play) -> None:
-    play.open([])
-    play.use("skill:secure")
-    await one_call(play, bash("ls"))
-    await one_call(play, bash("ls"))
-
-
 async def _twice(play: Play) -> None:
     await one_call(play, bash("ls"))
     await one_call(play, bash("ls"))
-
-
-async def _agent(play: Play) -> None:
-    await one_call(play, read_call())
-    play.use("agent:reviewer")
-    await one_call(play, read_call())
-    play.session.plugin_state[SOURCES].clear()
-    await one_call(play, read_call())
-
-
-async def _agent_stop(play: Play) -> None:
-    play.open([text("done")])
-    play.use("agent:reviewer")
-    await play.world.fire(play.session, EVENTS["SubagentStop"], stop_hook_active=False, agent_id="1", agent_type="reviewer",
-                          agent_transcript_path="/t/subagents/1.jsonl")
-    play.session.plugin_state[SOURCES].clear()
-    await prompt(play)
 
 
 async def _env_events(play: Play) -> None:
@@ -332,9 +301,7 @@ async def _listed(play: Play) -> None:
 
 DRIVERS = {
     "config-matcher-array-managed-drops-hooks-key": _managed_shape, "config-plugin-hooks-file-empty-list": _empty_list,
-    "source-skill-hooks-from-first-use-to-session-end": _skill,
-    "source-skill-once-runs-once": _skill_once, "source-once-ignored-in-settings": _twice,
-    "source-agent-frontmatter-only-while-agent-runs": _agent, "subagent-frontmatter-stop-becomes-subagentstop": _agent_stop,
+    "source-once-ignored-in-settings": _twice,
     "cmd-env-file-only-for-four-events": _env_events, "cmd-cwd-follows-cd-project-dir-does-not": _cd,
     "cmd-cwd-deleted-falls-back": _gone, "async-output-next-turn-model-only": _async_turns,
     "async-wrong-type-field-dropped": _wrong_type, "end-budget-raised-by-settings-timeout": _budget,

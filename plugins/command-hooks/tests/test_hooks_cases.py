@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from .case_driver import MissingPlugin, NotDriven, Play
+from .case_frontmatter import FRONTMATTER
 from .case_outcomes import OUTCOMES
 from .case_peers import PEERS
 from .case_played import PLAYED, PLAYED_OUTCOMES
@@ -22,7 +23,7 @@ from .conftest import Server, World
 SHARED = Path(os.environ.get("KERNEL_SHARED", Path(__file__).parents[4] / "shared"))
 FILE = SHARED / "contract" / "cases" / "hooks.yaml"
 CASES: list[dict[str, Any]] = yaml.safe_load(FILE.read_text())["cases"] if FILE.exists() else []
-DRIVEN = DRIVERS | PLAYED | PEERS
+DRIVEN = DRIVERS | PLAYED | PEERS | FRONTMATTER
 CHECKED = OUTCOMES | PLAYED_OUTCOMES
 OPEN: dict[str, str] = yaml.safe_load((Path(__file__).parent / "expected_failures.yaml").read_text()) or {}
 
