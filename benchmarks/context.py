@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import re
@@ -21,7 +20,7 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -31,85 +30,15 @@ import anyio
 from kernel_compactor.state import state
 from msgspec import Struct, field
 
-from kernel import History, ModelInfo, Tool, ToolContext, ToolResult, text_block
+from benchmarks.answering import Answering, Found
+from kernel import History, text_block
 from kernel.testing import Kit, call, text
 
-WINDOW = 60_000
 FACTS = 200
 LENGTHS = (500,) * 6 + (3_000,) * 6 + (9_000,) * 6 + (70_000,)
 """Characters of results; the longest are cut and kept in a file when they are made."""
 _FOLDER = re.compile(r"are whole in (/[^\n]+?/tool-results),")
 _PATH = re.compile(r"(/[^\s\"'\\\]):]+\.(?:txt|jsonl))")
-
-
-class Answering:
-    """A model that answers without looking at more than the size of what it is asked; ``next_turn`` gives its blocks."""
-
-    name = "anthropic"
-
-    def __init__(self, window: int = WINDOW) -> None:
-        self.window = window
-        self.count = self.summaries = 0
-        self.last: Any = None
-
-    def resolve(self, model: str) -> ModelInfo | None:
-        return ModelInfo(id=model, context_window=self.window)
-
-    def next_turn(self) -> list[dict[str, Any]]:
-        return [text("done")]
-
-    def looks_at(self, request: Any) -> None:
-        """A request of the conversation, before it is answered."""
-
-    async def stream(self, request: Any) -> AsyncIterator[dict[str, Any]]:
-        if "Sum up this conversation" in str(request.history.messages[-1][1][-1].get("text", ""))[:80]:
-            self.summaries += 1
-            blocks = [text("<summary>Work was done.</summary>")]
-        else:
-            self.looks_at(request)
-            blocks = self.next_turn()
-        self.count += 1
-        yield {"type": "message_start", "message": {"id": f"msg_{self.count}", "model": request.model,
-                                                    "usage": {"input_tokens": self.size(request), "output_tokens": 1}}}
-        for index, block in enumerate(blocks):
-            raw = json.dumps(block["input"]) if block["type"] == "tool_use" else block["text"]
-            first = {**block, "input": {}, "id": f"call_{self.count}_{index}"} if block["type"] == "tool_use" else text("")
-            delta = {"type": "input_json_delta", "partial_json": raw} if block["type"] == "tool_use" else {
-                "type": "text_delta", "text": raw}
-            yield {"type": "content_block_start", "index": index, "content_block": first}
-            yield {"type": "content_block_delta", "index": index, "delta": delta}
-            yield {"type": "content_block_stop", "index": index}
-        reason = "tool_use" if any(b["type"] == "tool_use" for b in blocks) else "end_turn"
-        yield {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 1}}
-        yield {"type": "message_stop"}
-
-    def size(self, request: Any) -> int:
-        return 10
-
-    async def aclose(self) -> None:
-        pass
-
-
-class Found(Tool):
-    """Gives back a text of a length, with a fact in its middle where there is one."""
-
-    name = "Found"
-    description = "Finds something."
-    input_schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    permission = "free"
-    max_result_chars = 50_000
-
-    def __init__(self, texts: list[str]) -> None:
-        self._texts = texts
-
-    def is_read_only(self, input: dict[str, Any]) -> bool:
-        return True
-
-    def is_concurrency_safe(self, input: dict[str, Any]) -> bool:
-        return True
-
-    async def call(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
-        return ToolResult(content=self._texts[input["n"]] if self._texts else f"result {input['n']}")
 
 
 # -- long runs -------------------------------------------------------------------------------------------------------------
