@@ -131,7 +131,8 @@ class Catalogue:
         owner = skill.plugin.name if skill.plugin else ""
         for problem in skill.problems:
             self.problems[f"{skill.path}: {problem}"] = owner
-        if _BAD_NAME.search(skill.name) or len(skill.name) > MAX_NAME:
+        place = skill.place.replace(os.sep, "").replace(" ", "")  # part of the name where another has the plain one
+        if _BAD_NAME.search(skill.name + place) or len(skill.name) > MAX_NAME:
             self.problems[f"{skill.path}: {one_line(skill.name)[:80]!r} cannot be a command's name"] = owner
             return
         if skill.name in self.by_name:
