@@ -338,10 +338,12 @@ class Session(Voice):
         return msgspec.structs.replace(request, **changes) if changes else request
 
     def _thinking(self) -> dict[str, Any] | None:
-        tokens = self.options.max_thinking_tokens
-        if tokens:
-            return {"type": "enabled", "budget_tokens": max(1024, tokens)}
-        return {"type": self.options.thinking} if self.options.thinking else None
+        tokens, kind = self.options.max_thinking_tokens, self.options.thinking
+        if not tokens and not kind:
+            return None
+        thinking: dict[str, Any] = {"type": "enabled", "budget_tokens": max(1024, tokens)} if tokens else {"type": kind}
+        display = self.options.extra.get("thinking_display")
+        return {**thinking, "display": display} if display and thinking["type"] != "disabled" else thinking
 
     def switch(self, model: str) -> None:
         """Change the model for the requests to come. Thinking of another model is dropped: its signatures would be refused.

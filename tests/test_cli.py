@@ -33,6 +33,7 @@ PARSED: list[tuple[list[str], dict[str, Any]]] = [
     (["-p", "x", "--max-turns", "3", "--max-budget-usd", "0.5"], {"max_turns": 3, "max_budget_usd": 0.5}),
     (["-p", "x", "--max-thinking-tokens", "2000"], {"max_thinking_tokens": 2000}),
     (["-p", "x", "--thinking", "adaptive"], {"thinking": "adaptive"}),
+    (["-p", "x", "--thinking-display", "omitted"], {"extra": {"thinking_display": "omitted"}}),
     (["-p", "x", "--betas", "a, b,"], {"betas": ["a", "b"]}),
     (["-p", "x", "--system-prompt", ""], {"system_prompt": ""}),
     (["-p", "x", "--append-system-prompt=-be brief"], {"append_system_prompt": "-be brief"}),

@@ -346,6 +346,8 @@ async def test_max_tokens_follow_the_variable_up_to_the_models_maximum(
 @pytest.mark.parametrize(("options", "thinking"), [
     ({}, None), ({"thinking": "adaptive"}, {"type": "adaptive"}), ({"thinking": "disabled"}, {"type": "disabled"}),
     ({"max_thinking_tokens": 5000}, {"type": "enabled", "budget_tokens": 5000}),
+    ({"thinking": "adaptive", "extra": {"thinking_display": "omitted"}}, {"type": "adaptive", "display": "omitted"}),
+    ({"thinking": "disabled", "extra": {"thinking_display": "omitted"}}, {"type": "disabled"}),
     ({"max_thinking_tokens": 10}, {"type": "enabled", "budget_tokens": 1024})])
 async def test_the_thinking_field(options: dict[str, Any], thinking: Any, tmp_path: Path) -> None:
     session, _, _ = opened(tmp_path, Recorded(), **options)

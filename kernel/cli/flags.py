@@ -31,6 +31,7 @@ FLAGS = (
     Flag("--max-budget-usd", "number", "max_budget_usd", "end when that many dollars are spent"),
     Flag("--effort", "value", "effort", "low, medium, high, xhigh or max"),
     Flag("--thinking", "value", "thinking", "adaptive or disabled"),
+    Flag("--thinking-display", "value", "extra.thinking_display", "what is shown of thinking: summarized or omitted"),
     Flag("--max-thinking-tokens", "integer", "max_thinking_tokens", "fixed thinking budget"),
     Flag("--betas", "value", "betas", "comma list of beta features"),
     Flag("--system-prompt", "value", "system_prompt", "replace the system prompt; empty for none"),

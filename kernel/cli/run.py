@@ -152,6 +152,8 @@ def _check(fields: dict[str, Any], extra: dict[str, Any], print_mode: bool) -> N
         raise UsageError(f"--effort {fields['effort']}: expected one of {', '.join(EFFORTS)}")
     if fields.get("thinking") not in (None, "adaptive", "disabled"):
         raise UsageError(f"--thinking {fields['thinking']}: expected adaptive or disabled")
+    if extra.get("thinking_display") not in (None, "summarized", "omitted"):
+        raise UsageError(f"--thinking-display {extra['thinking_display']}: expected summarized or omitted")
     if fields.get("max_turns") is not None and fields["max_turns"] < 1:
         raise UsageError("--max-turns must be a positive integer")
     if fields.get("max_budget_usd") is not None and not fields["max_budget_usd"] > 0:  # nan is no limit either

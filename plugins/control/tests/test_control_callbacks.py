@@ -43,7 +43,8 @@ NO: list[tuple[Any, str]] = [
 
 
 def test_what_is_no_yes_is_a_no(host: Callable[..., Any], tmp_path: Path) -> None:
-    turns = (f"  - calls: [{{tool: Bash, id: toolu_{n}, input: {{command: touch made}}}}]\n  - text: done\n" for n in range(len(NO)))
+    turns = (f"  - calls: [{{tool: Bash, id: toolu_{n}, input: {{command: touch made}}}}]\n  - text: done\n"
+             for n in range(len(NO)))
     one = host("turns:\n" + "".join(turns), *ASK)
     for n, (answer, said) in enumerate(NO):
         one.say("Go.")
