@@ -8,9 +8,11 @@ user's ``code.key`` can make: what was damaged, exchanged or brought there by an
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import marshal
 import os
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -20,10 +22,13 @@ from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from kernel.errors import LockError
-from kernel.lock import content
 
 if TYPE_CHECKING:
     from kernel.lock import Lock
+
+
+MOST = 1 << 30
+"""Bytes of one file; locking takes no larger one."""
 
 
 class Guard:
@@ -202,3 +207,19 @@ def _is_standard(path: str) -> bool:
     """Whether a file or a folder belongs to the standard library; the site folders inside it do not."""
     real = os.path.join(os.path.realpath(path), "")
     return real.startswith(_standard()) and not any(part in ("site-packages", "dist-packages") for part in real.split(os.sep))
+
+
+def content(path: str, *, links: bool) -> bytes:
+    """The bytes of a regular file; a pipe or a device would never end.
+
+    :param links: follow one (installers put them into an environment). A set has none: its target could change unseen.
+    :raises OSError: with the reason as ``strerror``.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | (0 if links else getattr(os, "O_NOFOLLOW", 0)))
+    with open(handle, "rb", buffering=0) as file:
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", path)
+        if facts.st_size > MOST:
+            raise OSError(errno.EFBIG, f"is over {MOST >> 20} MiB", path)
+        return file.read()

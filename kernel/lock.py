@@ -12,11 +12,9 @@ Standard library only: this runs before msgspec and pluggy are imported, because
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
-import stat
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -24,14 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 from kernel import __version__
 from kernel.errors import LockError
+from kernel.guard import Guard, content
 
 if TYPE_CHECKING:
     from kernel.plugins import Plugin
 
 FORMAT = 1
 SHOWN = 8
-MOST = 1 << 30
-"""Bytes of one file; locking takes no larger one."""
 _FIELDS = {"harness": str, "kernel": str, "settings": dict, "order": list, "block": list, "plugins": dict, "distributions": dict}
 
 
@@ -47,8 +44,6 @@ def enter(harness: Path, *, alone: bool = False) -> Lock:
         kernel nothing can be imported any more.
     :raises LockError: there is no lock, or it cannot be used here.
     """
-    from kernel.guard import Guard
-
     harness = Path(os.path.abspath(harness))
     for finder in sys.meta_path:
         if isinstance(finder, Guard) and finder.lock.harness == harness:
@@ -119,22 +114,6 @@ class Lock:
             if plugin.name not in self.data["plugins"] and plugin.state == "ready":
                 plugin.leave("blocked", f"is not in {self.path}, so it does not load")
         return plugins
-
-
-def content(path: str, *, links: bool) -> bytes:
-    """The bytes of a regular file; a pipe or a device would never end.
-
-    :param links: follow one (installers put them into an environment). A set has none: its target could change unseen.
-    :raises OSError: with the reason as ``strerror``.
-    """
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | (0 if links else getattr(os, "O_NOFOLLOW", 0)))
-    with open(handle, "rb", buffering=0) as file:
-        facts = os.fstat(handle)
-        if not stat.S_ISREG(facts.st_mode):
-            raise OSError(errno.EINVAL, "is no regular file", path)
-        if facts.st_size > MOST:
-            raise OSError(errno.EFBIG, f"is over {MOST >> 20} MiB", path)
-        return file.read()
 
 
 def faults(files: dict[str, str], *, links: bool) -> Iterator[tuple[str, str]]:
