@@ -293,9 +293,6 @@ json.dump(dict(os.environ), open({str(world.log / "dump.json")!r}, "w"))
         if "tool_call" in when or "tool_calls" in when:
             calls = when.get("tool_calls") or [when["tool_call"]]
             self.open([self.calls(*calls), text("done")])
-            for one in calls:
-                if agent := one.get("in_subagent"):  # a subagent is a session with these two names
-                    self.session.agent_id, self.session.agent_type = "agent-1", agent
             self.run = await self.world.prompt("go", self.session)
         elif "prompt" in when:
             turns = [self.calls({"name": "Bash", "input": {"command": "ls"}})] if when["prompt"] == "run ls" else []

@@ -83,6 +83,57 @@ async def _agent_feedback(play: Play) -> None:
     assert second["stop_hook_active"] is True and second["last_assistant_message"] == "a plan with numbers"
 
 
+async def _call_in_agent(play: Play) -> None:
+    """The case's call is made by a subagent of the type it names."""
+    take_part(play, "subagents")
+    if "permissions" in play.given:
+        play.options["allowed_tools"] = ["Agent"]
+    one = play.when["tool_call"]
+    (play.world.cwd / ".claude/agents").mkdir(parents=True)
+    (play.world.cwd / ".claude/agents/worker.md").write_text("---\nname: worker\ndescription: Works.\n---\nYou work.\n")
+    start = agent_call(one["in_subagent"])
+    start["input"]["run_in_background"] = one.get("background", False)
+    if one.get("background"):  # its requests and the main conversation's come in any order: told apart by the task
+        turns = {True: [play.calls(one), text("found")], False: [start, text("done")]}
+
+        def turn(body: dict[str, Any]) -> Any:
+            return turns[TASK in json.dumps(body["messages"][0])].pop(0)
+        play.open([turn] * 4)
+    else:
+        play.open([start, play.calls(one), text("found"), text("done")])
+    await prompt(play)
+    while play.session.inbox.awaited and not len(play.session.inbox):
+        await play.session.inbox.wait(20)
+    assert len(play.world.kit.model.requests) == 4
+
+
+# -- conversations -----------------------------------------------------------------------------------------------------
+async def _every_start(play: Play) -> None:
+    take_part(play, "sessions", "compactor")
+    play.options["persist"] = True
+    for fork in (None, False, True):
+        if fork is not None:
+            play.options |= {"resume": play.session.id, "fork_session": fork}
+            await play.session.close()
+        play.open([text("one"), text("two"), text("<summary>SUMMARY</summary>")])
+        await prompt(play)
+    await prompt(play, "/clear")
+    await prompt(play)
+    await prompt(play, "/compact")
+    assert [i["source"] for id in "srfc" for i in play.world.inputs(id)] == ["startup", "resume", "fork", "clear", "compact"]
+
+
+async def _every_end(play: Play) -> None:
+    take_part(play, "sessions")
+    play.options["persist"] = True
+    play.open([text("one"), text("two")])
+    await prompt(play)
+    await prompt(play, "/clear")
+    await prompt(play)
+    await play.session.close("prompt_input_exit")
+    assert [i["reason"] for i in play.world.inputs("b")] == ["clear", "prompt_input_exit"]
+
+
 # -- skills ------------------------------------------------------------------------------------------------------------
 def _skill(name: str) -> str:
     return f"---\nname: {name}\ndescription: Does {name}.\n---\nSTEPS-OF-{name} $ARGUMENTS\n"
@@ -123,6 +174,18 @@ async def _installed_at_start(play: Play) -> None:
     assert not target.exists()
     await prompt(play, play.when["prompt"])
     assert "STEPS-OF-new-skill" in request_of(play, 0)
+
+
+async def _edited_skill(play: Play) -> None:
+    """Whoever edits it, the change is seen with the next prompt."""
+    _deploy(play)
+    play.open([text("one"), text("two")])
+    await prompt(play)
+    path = play.world.cwd / ".claude/skills/deploy/SKILL.md"
+    path.write_text(_skill("deploy") + "One step more.\n")
+    await prompt(play)
+    await play.settle()
+    assert [i["file_path"] for i in play.world.inputs("a")] == [str(path)]
 
 
 # -- instruction files, files that are mentioned -----------------------------------------------------------------------
@@ -246,8 +309,11 @@ async def _question_waits(play: Play) -> None:
 PEERS = {
     "subagent-start-context-goes-to-subagent": _agent_starts, "subagent-stop-block-feeds-subagent": _agent_goes_on,
     "subagent-stop-context-is-feedback": _agent_feedback,
+    "source-settings-hook-runs-in-subagent": _call_in_agent,
+    "permreq-background-subagent-denied-without-decision": _call_in_agent,
+    "start-sources": _every_start, "end-reasons": _every_end,
     "expansion-direct-command-only": _typed_and_called, "expansion-block": _typed_and_blocked,
-    "start-reload-skills": _installed_at_start,
+    "start-reload-skills": _installed_at_start, "config-change-skills-source": _edited_skill,
     "instructions-loaded-reasons": _instructions, "instructions-loaded-cannot-block": _instructions_stay,
     "perm-at-file-reference-raises-no-pretooluse": _mentioned,
     "precompact-manual-block": _compact_refused, "precompact-auto-block-proactive": _compact_refused_at_threshold,

@@ -188,12 +188,6 @@ async def _prompt_ids(play: Play) -> None:
     assert ids["s"] == [None] and ids["u"] == ids["p"] and len(set(ids["u"])) == 2 and None not in ids["u"]
 
 
-async def _session_ends(play: Play) -> None:
-    play.open([])
-    for reason in ("clear", "prompt_input_exit"):
-        await play.world.fire(play.session, EVENTS["SessionEnd"], reason=reason)
-
-
 async def _directory(play: Play) -> None:
     play.open([text("done")])
     await play.world.fire(play.session, EVENTS["DirectoryAdded"], directory="/third", source="slash_command")
@@ -231,21 +225,10 @@ async def _rewake_in_turn(play: Play) -> None:
     await prompt(play)
 
 
-async def _config_skills(play: Play) -> None:
-    play.open([])
-    await play.world.fire(play.session, EVENTS["ConfigChange"], source="skills")
-
-
 async def _setup(play: Play) -> None:
     for trigger in (None, "init", "maintenance", "init"):
         play.options["setup_trigger"] = trigger
         await play.open([]).start()
-
-
-async def _start_sources(play: Play) -> None:
-    play.open([])
-    for source in ("startup", "resume", "fork", "clear", "compact"):
-        await play.world.fire(play.session, EVENTS["SessionStart"], source=source)
 
 
 async def _first_message(play: Play) -> None:
@@ -311,12 +294,12 @@ DRIVERS = {
     "permdenied-only-in-auto-mode": _no_auto, "failure-not-on-user-cancel": _cancel, "batch-single-call-too": _two_messages,
     "prompt-block-erases": _erased, "stop-block-continues-with-reason": _stop_again,
     "stop-additional-context-is-feedback": _stop_again, "stop-block-cap": _cap, "stop-not-on-api-error": _api_error,
-    "input-prompt-id": _prompt_ids, "end-reasons": _session_ends,
+    "input-prompt-id": _prompt_ids,
     "directory-added-message-goes-to-model": _directory, "worktree-create-last-line-is-path": _worktree,
     "worktree-create-any-nonzero-fails": _worktree, "worktree-create-http-path": _worktree,
     "worktree-remove-cannot-block": _worktree_remove, "trust-interactive-holds-all-settings-hooks": _untrusted,
-    "async-rewake-stdout-when-stderr-empty": _rewake_in_turn, "config-change-skills-source": _config_skills,
-    "setup-only-with-flags": _setup, "start-sources": _start_sources, "start-initial-user-message-print": _first_message,
+    "async-rewake-stdout-when-stderr-empty": _rewake_in_turn,
+    "setup-only-with-flags": _setup, "start-initial-user-message-print": _first_message,
     "input-effort-and-variable": _effort, "cwd-changed-cannot-block": _cwd_changed,
     "async-killed-at-print-teardown": _teardown, "post-input-fields": _real_tools,
     "input-file-path-absolute-for-file-tools": _real_tools, "cmd-env-file-exports-reach-bash": _exports,
