@@ -289,3 +289,10 @@ def test_an_event_listener_that_fails_changes_nothing(project: Path) -> None:
     run = kit(project, END, hooks={"bad": module(instructions_loaded=hookimpl(instructions_loaded))}).play("go")
     assert "Project word." in seen(run) and run.text == "done"
     assert state.KEY in run.session.plugin_state
+
+
+@pytest.mark.parametrize("pattern", ["{" + "," * 60_000, "{a" * 20_000 + ",", "*a" * 15_000 + "b", "**/" * 15_000 + "b",
+                                     "[" * 20_000])
+def test_no_pattern_takes_for_ever(pattern: str) -> None:
+    """An open brace with many commas took half a minute, and was looked at for each rule."""
+    assert not Patterns((pattern,)).match("aa/" * 60 + "a" * 200)

@@ -55,7 +55,7 @@ def _braces(pattern: str, limit: int, room: int) -> list[str] | None:
     size = len(pattern)
     while todo:
         text = todo.pop()
-        match = re.search(r"(?<!\\)\{([^{}]*,[^{}]*)\}", text)
+        match = re.search(r"(?<!\\)\{([^{},]*,[^{}]*)\}", text)
         if match is None:
             done.append(text)
             continue
