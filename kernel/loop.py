@@ -140,7 +140,7 @@ async def _fitting(session: Session) -> Response:
     except ModelError as error:
         if compactor is None or not is_too_long(error) or not await compactor.too_long(session, error):
             raise
-    return await respond(session, session.request())
+    return await respond(session, session.request(**changes))
 
 
 async def _run_calls(session: Session, turn: Turn, response: Response) -> None:

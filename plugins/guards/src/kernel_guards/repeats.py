@@ -5,28 +5,15 @@ What a tool says is never changed but for one line behind it. With the plugin of
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
-from kernel import (
-    Extension,
-    Middleware,
-    ModelCaller,
-    ModelRequest,
-    Session,
-    StreamEvent,
-    Tool,
-    ToolContext,
-    ToolResult,
-    ToolRunner,
-)
+from kernel import Extension, Middleware, Session, Tool, ToolContext, ToolResult, ToolRunner
 from kernel_guards import fingerprints
 
 STATE = "guards.repeats"
-ONCE = "guards.repeats.once"
 BUDGET = 6
 RETRIES = 2
 WAIT_S = 0.5
@@ -127,7 +114,6 @@ class FinalAnswer(Extension):
     name = "final-answer"
 
     async def before_prompt(self, session: Session) -> None:
-        _as_before(session)
         session.plugin_state[STATE] = Seen()
 
     async def after_batch(self, session: Session) -> bool:
@@ -139,30 +125,7 @@ class FinalAnswer(Extension):
         return False
 
     async def before_request(self, session: Session) -> None:
-        _as_before(session)
         mine = seen(session)
         if mine.converging and not mine.asked:
             mine.asked = True
-            session.call_model = session.plugin_state[ONCE] = WithoutTools(session)
-
-
-class WithoutTools:
-    """Sends the conversation's own request without tools, while ``on``; side requests stay as they are."""
-
-    def __init__(self, session: Session) -> None:
-        self.on = True
-        self.session = session
-        self.plain: ModelCaller = session.call_model
-
-    def __call__(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        if self.on and request.history is self.session.history:
-            request = msgspec.structs.replace(request, tool_choice={"type": "none"})
-        return self.plain(request)
-
-
-def _as_before(session: Session) -> None:
-    once: WithoutTools | None = session.plugin_state.pop(ONCE, None)
-    if once is not None:
-        once.on = False  # another may stand around it by now
-        if session.call_model is once:
-            session.call_model = once.plain
+            session.once["tool_choice"] = {"type": "none"}

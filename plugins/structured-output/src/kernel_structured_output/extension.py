@@ -36,11 +36,9 @@ class StructuredOutputs(Extension):
             session.toolbox.offer([StructuredOutput(wanted)])
 
     async def before_prompt(self, session: Session) -> None:
-        last_try.end(session)
         begin(session)
 
     async def before_request(self, session: Session) -> None:
-        last_try.end(session)
         if not self._wanted(session):
             return
         if attempts(session).accepted:  # a Stop hook sent the run on
@@ -87,7 +85,6 @@ class StructuredOutputs(Extension):
 
     async def at_end(self, session: Session, leave: Leave) -> Leave | None:
         """A success without the value would look like one with it; it never is."""
-        last_try.end(session)
         if leave.terminal_reason != "tool_deferred":
             begin(session)
         if not self._wanted(session) or leave.subtype != "success" or leave.terminal_reason == "tool_deferred" or leave.is_error:
