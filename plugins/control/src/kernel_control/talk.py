@@ -97,6 +97,10 @@ class Talk:
         except Refused as error:
             self.wire.write(frames.line(frames.failure(id, str(error))))
             return
+        except Exception as error:  # a fault of ours: the reader of all lines goes on
+            self.session.debug(f"control: {error!r}")
+            self.wire.write(frames.line(frames.failure(id, f"{type(error).__name__}: {error}")))
+            return
         self._serving[id] = anyio.CancelScope()
         self.wire.spawn(self._serve, id, request)
 
