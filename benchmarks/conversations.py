@@ -209,6 +209,7 @@ def measure(count: int, seed: int, only: int | None = None) -> dict[str, Any]:
                         raise
                 if wrong:
                     failures[str(number)] = wrong[:3]
+                    print(f"\n{number}: {wrong[0]}", file=sys.stderr, flush=True)
                 player.kit.outputs.clear()
                 if number % 200 == 199:
                     print(".", end="", file=sys.stderr, flush=True)

@@ -180,3 +180,18 @@ def test_a_generated_title_stays_behind(home: Any, talk: Any) -> None:
         file.write(json.dumps({"type": "ai-title", "aiTitle": "Made up", "sessionId": talk.session_id}) + "\n")
     run = Kit(home.cwd, [text("x")], installed=["sessions"], persist=True, resume=talk.session_id).play("/clear")
     assert run.session.title is None
+
+
+def test_an_entry_that_is_missing_is_said_and_repair_links_over_it(home: Any, run: Any, said: Any) -> None:
+    session = home.begin(*[entry for n in range(3) for entry in (home.prompt(f"p{n}"), home.answer(f"a{n}"))])
+    path = Path(session.path)
+    lines = path.read_bytes().split(b"\n")
+    del lines[2]
+    path.write_bytes(b"\n".join(lines))
+    again = home.open(resume=session.session_id)
+    again.close()
+    assert said(again) == ["a1", "p2", "a2"] and "line 3: the entry before it is not in the file" in again.problems[0]
+    assert run("check", session.session_id)[0] == 1 and run("repair", session.session_id)[0] == 0
+    again = home.open(resume=session.session_id)
+    again.close()
+    assert said(again) == ["p0", "a0", "a1", "p2", "a2"] and not again.problems

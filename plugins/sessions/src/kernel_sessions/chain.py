@@ -20,11 +20,15 @@ INTERRUPT_MARK = "[Request interrupted by user"
 
 
 class Chain:
-    """Entries from the root to the leaf. New entries hang from ``tail``."""
+    """Entries from the root to the leaf. New entries hang from ``tail``.
 
-    def __init__(self, lines: list[Line], tail: str | None) -> None:
+    ``lost``: the number of the first line, where what was before it is not in the file.
+    """
+
+    def __init__(self, lines: list[Line], tail: str | None, lost: int | None = None) -> None:
         self.lines = lines
         self.tail = tail
+        self.lost = lost
 
     @property
     def entries(self) -> list[dict[str, Any]]:
@@ -146,7 +150,13 @@ class Graph:
     def _chain(self, leaf: int, terminal: int, before: int | None = None) -> Chain:
         places = list(self._up(leaf))[::-1]
         tail = next((n for n in self._up(terminal) if self.lines[n].entry["type"] != "progress"), leaf)
-        return Chain(self._with_results(places, before), self.lines[tail].uuid)
+        lost = self.lines[places[0]].number if self.is_orphan(places[0]) else None
+        return Chain(self._with_results(places, before), self.lines[tail].uuid, lost)
+
+    def is_orphan(self, place: int) -> bool:
+        """Whether an entry names a parent that is not in the file and cannot be guessed."""
+        parent = self.lines[place].entry.get("parentUuid")
+        return isinstance(parent, str) and bool(parent) and parent not in self.place and self._across_damage(place) is None
 
     def _with_results(self, places: list[int], before: int | None) -> list[Line]:
         """The chain, with results that hang beside it.

@@ -9,7 +9,7 @@ from msgspec import Struct
 from kernel import Clock
 from kernel_sessions.chain import Graph, calls, results
 from kernel_sessions.entries import line
-from kernel_sessions.reader import Journal, decode, parse, salvage
+from kernel_sessions.reader import CHAIN_TYPES, Journal, decode, parse, salvage
 
 NOTES = frozenset({"branch", "unfinished"})
 """Findings that are no problem: the file is as it should be."""
@@ -82,6 +82,8 @@ def rewritten(journal: Journal, clock: Clock) -> tuple[bytes, list[str]]:
             if number in bad:
                 reason = next(d.reason for d in journal.damages if d.number == number)
                 whole = salvage(raw)
+                if whole and whole["type"] in CHAIN_TYPES:
+                    whole = None  # it would be among the entries if it could be used
                 done.append(f"line {number} was left out{' but for the whole entry at its end' if whole else ''}: {reason}")
                 kept += [line(whole)] if whole else []
             elif decode(raw) is None:
@@ -91,6 +93,8 @@ def rewritten(journal: Journal, clock: Clock) -> tuple[bytes, list[str]]:
             continue
         place, entry = entries[number]
         parent = graph.parent(place)
+        if graph.is_orphan(place) and not entry.get("isCompactSummary"):
+            parent = next((e.uuid for e in reversed(journal.lines[:place]) if not e.is_sidechain), None)
         if number in bad:
             done.append(f"line {number}: what can be used of it was kept")
             kept.append(line({**entry, "parentUuid": parent}))

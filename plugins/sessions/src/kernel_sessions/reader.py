@@ -205,7 +205,8 @@ def light_facts(path: Path) -> dict[str, Fact]:
 def _sort(journal: Journal, number: int, begin: int, entry: dict[str, Any]) -> None:
     kind = _kind(entry)
     if kind in CHAIN_TYPES:
-        if isinstance(entry.get("uuid"), str):
+        uuid = entry.get("uuid")
+        if isinstance(uuid, str) and uuid and uuid.isascii():
             _link(journal, number, entry)
         else:
             journal.damages.append(Damage(number, f"the {kind} entry has no uuid"))

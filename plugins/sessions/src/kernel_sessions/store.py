@@ -58,6 +58,10 @@ class FileStore:
         if loaded is not None:
             last = loaded.chain.messages()[-1:]
             transcript.ended = str(last[0].get("timestamp")) if last else None
+            if loaded.chain.lost is not None:
+                problem.append(f"transcript {loaded.path}, line {loaded.chain.lost}: the entry before it is not in the file, so "
+                               "the conversation begins here; kernel sessions repair "
+                               f"{loaded.session_id} links it to the line before")
         transcript.problems += [*(loaded.journal.problems() if loaded else ()), *problem]
         if options.name:
             transcript.restored.title = options.name
