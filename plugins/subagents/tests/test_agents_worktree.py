@@ -174,6 +174,20 @@ async def test_a_relative_path_of_a_hook_and_one_in_python(world: World) -> None
     assert f'"content": "{world.root}/tree' in world.told("Work.")
 
 
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_filters_of_a_repository_that_nobody_trusted_do_not_run(repo: World, tmp_path: Path, trusted: bool) -> None:
+    repo.write(".gitattributes", "*.txt filter=own\n")
+    git(repo.root, "add", ".")
+    git(repo.root, "commit", "-qm", "second")
+    git(repo.root, "config", "filter.own.smudge", f"touch {tmp_path / 'ran'}; cat")
+    git(repo.root, "config", "core.fsmonitor", f"touch {tmp_path / 'watched'}; false")
+    repo.open([agent("Look.", isolation="worktree"), text("done")], {"Look.": [text("seen")]})
+    repo.session.settings.trusted = trusted
+    await repo.go("Start.")
+    assert (tmp_path / "ran").exists() is trusted and not (tmp_path / "watched").exists()
+    assert ("configures filters (filter.own.smudge)" in repo.result("toolu_1")) is not trusted
+
+
 # -- the fence -------------------------------------------------------------------------------------------------------------
 async def test_edits_of_the_main_checkout_are_blocked_in_every_mode(repo: World) -> None:
     target = str(repo.root / "tracked.txt")

@@ -93,6 +93,7 @@ async def create(session: Session, slug: str) -> Worktree:
         raise ToolError("no_worktree", f"{session.project_root} is in no git repository, and no WorktreeCreate hook makes a "
                                        "worktree. Start the agent without isolation.")
     main, branch = str(top), f"worktree-{slug}"
+    await _refuse_filters(root, main)
     path = os.path.join(main, FOLDER, slug)
     base = await _base(root, main)
     _safe_parent(main)
@@ -149,6 +150,19 @@ async def _base(root: Session, main: str) -> str:
         if found and said.strip():
             return said.strip()
     return "HEAD"
+
+
+async def _refuse_filters(root: Session, main: str) -> None:
+    """A checkout runs the programs that the repository's own configuration names as filters.
+
+    :raises ToolError: there are such, and nobody trusted the workspace.
+    """
+    if root.settings.trusted:
+        return
+    named, said = await _git(main, "config", "--local", "--includes", "--name-only", "--get-regexp", r"^filter\.")
+    if named:
+        raise ToolError("no_worktree", f"{main} configures filters ({said.split()[0][:100]}), which a checkout would run, and "
+                                       "this workspace is not trusted. Start the agent without isolation.")
 
 
 def _safe_parent(main: str) -> None:
