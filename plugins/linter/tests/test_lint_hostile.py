@@ -154,7 +154,7 @@ def test_a_manifest_that_is_a_folder(tmp_path: Path) -> None:
     root = plugin(tmp_path)
     (root / ".claude-plugin" / "plugin.json").unlink()
     (root / ".claude-plugin" / "plugin.json").mkdir()
-    codes(lint(root))
+    assert "LNT001" in codes(lint(root)), "the installer refuses it, so the linter does not pass it"
 
 
 def test_too_many_files_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,7 +148,8 @@ class Plugin:
         keys = ("hooks", "mcpServers", "lspServers", "monitors")
         refs = [r.rel for key in keys for r in self.paths(key) if r.sound and r.rel.endswith(".json")]
         themes = [f"{folder}/{n}" for folder in self.folders("themes") for n in self.names(folder) if n.endswith(".json")]
-        return [self.json(rel) for rel in dict.fromkeys([*places, *refs, *themes]) if self.is_file(rel)]
+        return [self.json(rel) for rel in dict.fromkeys([*places, *refs, *themes])
+                if self.is_file(rel) or (rel == MANIFEST and self.is_dir(rel))]
 
     def is_file(self, rel: str) -> bool:
         return self.exists(rel) and not self.is_dir(rel)

@@ -182,8 +182,11 @@ def repaired(block: str) -> str | None:
     edits = quotable(block)
     if not edits:
         return None
-    for start, end, text in reversed(edits):
-        block = block[:start] + text + block[end:]
+    pieces, at = [], 0
+    for start, end, text in edits:
+        pieces += [block[at:start], text]
+        at = end
+    block = "".join([*pieces, block[at:]])
     try:
         data, _ = load(block)
     except ValueError:

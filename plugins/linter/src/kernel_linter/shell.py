@@ -90,11 +90,10 @@ def words(text: str) -> list[str]:
 
 def parts(text: str) -> list[str]:
     """A line cut at the operators that stand outside quotes; parentheses of groups are dropped."""
-    out, word, quote, at = [], "", "", 0
+    out, start, quote, at = [], 0, "", 0
     while at < len(text):
         char = text[at]
         if char == "\\" and quote != "'":
-            word += text[at:at + 2]
             at += 2
             continue
         if quote:
@@ -102,12 +101,10 @@ def parts(text: str) -> list[str]:
         elif char in "\"'":
             quote = char
         elif char in ";|\n()" or (char == "&" and text[at - 1:at] not in (">", "<") and text[at + 1:at + 2] != ">"):
-            out.append(word)
-            word, at = "", at + 1
-            continue
-        word += char
+            out.append(text[start:at])
+            start = at + 1
         at += 1
-    return [p for p in (w.strip() for w in [*out, word]) if p]
+    return [p for p in (w.strip() for w in [*out, text[start:]]) if p]
 
 
 _KEYWORDS = frozenset(("if", "then", "else", "elif", "while", "until", "do", "!", "{", "}", "time", "xargs", "command"))
