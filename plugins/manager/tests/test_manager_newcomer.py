@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +91,20 @@ def test_a_skill_among_compiled_files_is_no_part_of_what_was_installed(world: An
     assert json.loads(world.ok("info", "one", "--json").out)["intact"] is True
     (compiled / "SKILL.md").write_text("---\ndescription: planted\n---\n")
     assert json.loads(world.ok("info", "one", "--json").out)["intact"] is False
+
+
+def test_info_answers_where_the_config_folder_cannot_be_written(world: Any, monkeypatch: Any) -> None:
+    """As in a container with a read-only home; a change is refused there as before."""
+    from kernel_manager.state import Home
+
+    world.ok("install", world.plugin("one"))
+
+    @contextmanager
+    def refuse(self: Home) -> Iterator[None]:
+        raise OSError(errno.EROFS, "Read-only file system", str(self.root / "lock"))
+        yield
+
+    monkeypatch.setattr(Home, "locked", refuse)
+    assert json.loads(world.ok("info", "one", "--json").out)["intact"] is True
+    assert json.loads(world.ok("info", world.plugin("two"), "--json").out)["installed"] is False
+    assert "Read-only file system" in world.refused("disk", "disable", "one").err

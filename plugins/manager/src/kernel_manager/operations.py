@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,14 +59,23 @@ class Work(Struct):
 
 
 @contextmanager
-def working(home: Home | None = None, scopes: Scopes | None = None, *, damaged: bool = False) -> Iterator[Work]:
+def working(home: Home | None = None, scopes: Scopes | None = None, *, damaged: bool = False,
+            looking: bool = False) -> Iterator[Work]:
     """Everything that a change needs, under the lock.
 
     :param damaged: go on with a state file that cannot be read (for the way back).
+    :param looking: nothing will be changed, so a folder that cannot be written to is no reason to stop.
     """
     home = home or Home()
     try:
-        with home.locked(), home.staging() as staging:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(home.locked())
+                staging = stack.enter_context(home.staging())
+            except OSError as error:
+                if not looking or error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+                    raise
+                staging = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             scopes = scopes or Scopes.here()  # only now: taking the lock may have carried a change to its end
             try:
                 state = home.read()

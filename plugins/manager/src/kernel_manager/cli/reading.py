@@ -64,7 +64,7 @@ def show_installed(work: Work, id: str) -> None:
 def info_command(plugin: Annotated[str, typer.Argument(help="an installed plugin, or any source")], find_links: FindLinks = None,
                  no_index: NoIndex = False, allow_build: AllowBuild = False, json: Json = False) -> int:
     """What a plugin brings, needs and will do, read from its files. A source is fetched, and nothing of it is kept."""
-    with working() as work:
+    with working(looking=True) as work:
         data: dict[str, Any]
         try:
             id = asked_id(work.state, work.scopes.projects, plugin)
