@@ -41,3 +41,28 @@ def test_generated_conversations_keep_calls_and_results_in_pairs() -> None:
     assert found["failures"] == {}, f"seed {found['seed']}"
     for what in ("parallel", "denied", "interrupted", "compacted", "cut", "resumed"):
         assert found["kinds"][what] > 10, found["kinds"]  # type: ignore[index]
+
+
+CALL = {"type": "tool_use", "id": "a", "name": "x", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "a", "content": "y"}
+TEXT = {"type": "text", "text": "t"}
+BROKEN = {
+    "open at the end": [("user", [TEXT]), ("assistant", [CALL])],
+    "no result": [("user", [TEXT]), ("assistant", [CALL]), ("user", [TEXT])],
+    "stray result": [("user", [RESULT])],
+    "text before the result": [("user", [TEXT]), ("assistant", [CALL]), ("user", [TEXT, RESULT])],
+    "two results": [("user", [TEXT]), ("assistant", [CALL]), ("user", [RESULT, RESULT])],
+    "an id twice": [("user", [TEXT]), ("assistant", [CALL]), ("user", [RESULT]), ("assistant", [CALL]), ("user", [RESULT])],
+    "begins with the assistant": [("assistant", [TEXT]), ("user", [TEXT])],
+    "blank": [("user", [{"type": "text", "text": " "}])],
+    "empty": [("user", [])],
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_the_checker_of_pairs_sees_what_is_broken(what: str) -> None:
+    from benchmarks.pairing import faults
+
+    assert faults([{"role": role, "content": blocks} for role, blocks in BROKEN[what]])
+    whole = [("user", [TEXT]), ("assistant", [CALL]), ("user", [RESULT, TEXT])]
+    assert faults([{"role": role, "content": blocks} for role, blocks in whole]) == []
