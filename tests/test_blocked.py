@@ -86,8 +86,8 @@ def test_the_doctor_works_with_everything_blocked(capsys: Any) -> None:
     assert "plugins:  none ready" in out
 
 
-def test_the_doctor_imports_no_plugin_unless_it_is_asked_to(tmp_path: Path) -> None:
-    code = "import sys; from kernel.cli import main; main(['doctor', '--json']); print('\\n#', *sys.modules)"
+def test_the_doctor_imports_no_plugin_where_it_is_asked_not_to(tmp_path: Path) -> None:
+    code = "import sys; from kernel.cli import main; main(['doctor', '--json', '--no-load']); print('\\n#', *sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
     report, _, modules = done.stdout.rpartition("\n#")
     packages = {f"kernel_{name.replace('-', '_')}" for name in NAMES}

@@ -386,3 +386,9 @@ def test_a_closed_pipe_is_no_traceback() -> None:
     done = subprocess.run(f"{sys.executable} -m kernel --help | head -1", shell=True, capture_output=True, text=True,
                           timeout=60, check=False)
     assert "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr
+
+
+def test_no_arguments_and_no_input_is_a_line_and_no_fault() -> None:
+    done = subprocess.run([sys.executable, "-m", "kernel"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.returncode == 1 and done.stderr.startswith("Error: Input must be provided"), done.stderr

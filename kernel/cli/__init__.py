@@ -106,7 +106,7 @@ def _enter_harness(args: list[str]) -> None:
     import os
 
     given = os.environ.get("KERNEL_HARNESS", "")
-    for flag, value in zip(args, [*args[1:], ""], strict=True):
+    for flag, value in zip(args, [*args[1:], ""], strict=False):
         if flag == "--":
             break
         given = value if flag == "--harness" else flag.removeprefix("--harness=") if flag.startswith("--harness=") else given

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from kernel import Output, ResultMessage, SystemMessage, encode_output
 
@@ -69,11 +70,20 @@ class TextWriter(Writer):
 
     def take(self, message: Output) -> None:
         super().take(message)
+        if isinstance(message, SystemMessage) and message.subtype == "api_retry":
+            self._retry(message.data)
         if isinstance(message, SystemMessage) and message.subtype == "informational":
             text = str(message.data.get("content", ""))
             if message.data.get("level") == "warning" and text not in self._said:
                 self._said.add(text)
                 print(f"Warning: {shown(text)}", file=sys.stderr, flush=True)
+
+    def _retry(self, data: dict[str, Any]) -> None:
+        """A run that waits for a model that does not answer says so."""
+        status = f" ({data['error_status']})" if data.get("error_status") else ""
+        wait = round(float(data.get("retry_delay_ms") or 0) / 1000, 1)
+        print(f"The model could not be asked{status}; try {data.get('attempt')} of {data.get('max_retries')} in {wait} s",
+              file=sys.stderr, flush=True)
 
     def announce(self, text: str) -> None:
         if text not in self._said:

@@ -46,7 +46,9 @@ class Bridge:
                     await link.settled.wait()
 
     async def ready(self, session: Session) -> None:
-        """Wait a while for servers that still connect, and show a session what they brought."""
+        """Wait a while for servers that still connect, and show a session what they brought. The import is not counted."""
+        if any(not link.settled.is_set() for link in self.links.values()):
+            await self.host.engine()
         await self.wait(self.host.limits.connect_wait_s)
         for view in self.views:
             if view.session is session:

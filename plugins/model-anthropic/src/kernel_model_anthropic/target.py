@@ -51,7 +51,8 @@ def target(request: ModelRequest) -> Target:
     key, token = _secret("ANTHROPIC_API_KEY"), _secret("ANTHROPIC_AUTH_TOKEN")
     if not (key or token or base or custom.keys() & {"x-api-key", "authorization"}):
         raise ModelError("There are no credentials for the Messages API", kind="authentication_error",
-                         context="plugin model-anthropic", hint="set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN; --model script:FILE plays a script without")
+                         context="plugin model-anthropic",
+                         hint="set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN; --model script:FILE plays a script without")
     headers = {"content-type": "application/json", "accept": "application/json", "user-agent": USER_AGENT,
                "accept-encoding": "identity", "anthropic-version": VERSION}
     if key:

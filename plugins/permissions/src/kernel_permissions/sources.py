@@ -187,7 +187,8 @@ class Sources:
 
     def _untrusted(self, count: int, key: str, layer: Layer) -> None:
         entries = "entry" if count == 1 else "entries"
-        self.warn(f"Ignoring {count} {key} {entries} from {layer.path}: this workspace has not been trusted.")
+        self.warn(f"Ignoring {count} {key} {entries} from {layer.path}: this workspace has not been trusted "
+                  "(hasTrustDialogAccepted of the folder in ~/.claude.json).")
 
     def _settings_directories(self) -> list[str]:
         found: list[str] = []
