@@ -152,6 +152,30 @@ def test_public_names_are_what_is_exported() -> None:
     assert {*kernel.EVENTS, *(answer.__name__ for answer in kernel.ANSWERS.values())} < set(kernel.__all__)
 
 
+FLOORS = (1480, 1385, 1020, 430, 450, 1300, 310)
+"""Lines of code (no blanks, comments, docstrings) that each floor of the drawing may hold, from above; they may only shrink."""
+
+
+def test_the_kernel_does_not_grow() -> None:
+    """Decision 13. A floor that got much smaller is an error, too: its bound goes down with it."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("picture", ROOT / "docs" / "picture.py")
+    assert spec and spec.loader
+    picture = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(picture)
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    house = page[page.index("```"):].split("```")[1].split("hooks (pluggy)")[0]
+    sizes = []
+    for floor in re.split(r"├─+┤", house):
+        parts = {part for chain in re.findall(r"[a-z]+(?: ─ [a-z]+)+", floor) for part in chain.split(" ─ ")}
+        files = [f for part in parts for f in ([KERNEL / f"{part}.py"] if (KERNEL / f"{part}.py").exists()
+                                               else (KERNEL / part).rglob("*.py"))]
+        sizes.append(sum(picture.code_lines(file.read_text("utf-8")) for file in files))
+    assert len(sizes) == len(FLOORS)
+    assert all(bound * 0.9 <= size <= bound for size, bound in zip(sizes, FLOORS, strict=True)), sizes
+
+
 def test_the_loop_is_read_in_one_sitting() -> None:
     assert len((KERNEL / "loop.py").read_text("utf-8").splitlines()) <= 200
 
