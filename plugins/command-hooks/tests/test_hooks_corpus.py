@@ -38,6 +38,7 @@ def manifest_of(root: Path, file: Path) -> Manifest:
 def load(world: World, plugin: Plugin) -> Table:
     session: Any = SimpleNamespace(settings=world.read_settings(), options=SimpleNamespace(extra={}, print_mode=True),
                                    plugins=SimpleNamespace(ready=[plugin]), plugin_state={}, project_root=str(world.cwd))
+    session.root = session
     return read(session)
 
 
