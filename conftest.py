@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import settings
 
-# A busy machine is no failure, so examples have no deadline; a failing one prints what reproduces it.
-settings.register_profile("kernel", deadline=None, print_blob=True)
+# A busy machine is no failure, so examples have no deadline; a failing one prints what reproduces it. What decides whether
+# a change lands looks at the same examples each time; everybody's own runs look at new ones.
+settings.register_profile("kernel", deadline=None, print_blob=True, derandomize="KERNEL_SAME_EXAMPLES" in os.environ)
 settings.load_profile("kernel")
 
 

@@ -192,7 +192,7 @@ def normalise(messages: Iterable[tuple[Role, str | list[Block]]], *, keep_thinki
             continue
         if role == "assistant":
             blocks = _unique_calls(blocks, seen, changes)
-        blocks = _in_place(role, blocks, waiting, number == len(merged) - 1, changes)
+        blocks = _in_place(role, blocks, out, waiting, number == len(merged) - 1, changes)
         if role == "user":
             blocks = _answered(open_calls, blocks, changes)
             open_calls = []
@@ -238,9 +238,11 @@ def _merged(messages: Iterable[tuple[Role, str | list[Block]]], keep_thinking: b
 _SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 
 
-def _in_place(role: Role, blocks: list[Block], waiting: list[Any], last: bool, changes: list[str]) -> list[Block]:
+def _in_place(role: Role, blocks: list[Block], before: list[tuple[Role, list[Block]]], waiting: list[Any], last: bool,
+              changes: list[str]) -> list[Block]:
     """Calls stand in assistant messages, results in user messages; a server tool goes with its result (5.2, row 8).
 
+    :param before: the messages so far, which may hold such tools too.
     :param waiting: ids of server tools whose result is still to come; kept from message to message.
     :param last: the last message may hold such a tool (a paused answer), and so may one that also calls tools of ours.
     """
@@ -255,13 +257,19 @@ def _in_place(role: Role, blocks: list[Block], waiting: list[Any], last: bool, c
             changes.append(f"a {kind} block that cannot stand there was dropped")
             continue
         good.append(block)
-    if role == "user" or last or any(b.get("type") == "tool_use" for b in good):
-        return good
-    lonely = [b for b in good if b.get("type") in _SERVER_CALLS and b.get("id") in waiting]
-    for block in lonely:
-        changes.append(f"a server tool without its result was dropped: {block.get('id')}")
-        waiting.remove(block.get("id"))
-    return [b for b in good if not any(b is x for x in lonely)]
+    if waiting and role == "assistant" and not last and not any(b.get("type") == "tool_use" for b in good):
+        _end_wait([*(b for _, b in before), good], waiting, changes)
+    return good
+
+
+def _end_wait(places: list[list[Block]], waiting: list[Any], changes: list[str]) -> None:
+    """An answer that calls nothing ends the wait: server tools still without a result are dropped, wherever they stand."""
+    for ident in waiting:
+        changes.append(f"a server tool without its result was dropped: {ident}")
+        place, at = next((place, at) for place in reversed(places) for at in reversed(range(len(place)))
+                         if place[at].get("type") in _SERVER_CALLS and place[at].get("id") == ident)
+        del place[at]
+    waiting.clear()
 
 
 _MISPLACED = frozenset({("user", "tool_use"), ("assistant", "tool_result")})

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from kernel.errors import HistoryError
 from kernel.messages import INTERRUPTED, Block, History, blocks_of, encode, normalise, reminder, scrub, text_block, text_of
@@ -221,6 +221,7 @@ def test_two_server_calls_of_one_id_are_one() -> None:
     assert mended(messages)[1] == ("assistant", [server("s"), found("s")])
 
 
+@example([(U, [said("hi")]), (A, [use("a"), server("s")]), (U, [said("hi")]), (A, [said("hi")]), (U, [said("hi")])])
 @given(ANY)
 def test_any_history_at_all_becomes_legal_and_stays_as_it_is_then(messages: Messages) -> None:
     before = repr(messages)
