@@ -59,4 +59,4 @@ async def test_case(world: World, server: Server, case: dict[str, Any]) -> None:
 
 def test_every_listed_case_exists() -> None:
     assert OPEN.keys() <= {c["id"] for c in CASES}
-    assert all(isinstance(reason, str) and reason for reason in OPEN.values())
+    assert all(isinstance(reason, str) and reason for reason in OPEN.values()) and len(OPEN) <= 2
