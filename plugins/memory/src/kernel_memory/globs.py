@@ -6,7 +6,9 @@ Matching takes time in proportion to pattern times path, whatever a pattern look
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 MAX_EXPANDED = 1_000
 MAX_EXPANDED_CHARS = 4 * 1024 * 1024
@@ -80,8 +82,7 @@ def compile_pattern(pattern: str) -> tuple[tuple[Token, ...] | None, ...] | None
         if tokens is None:
             return None
         segments.append(tokens)
-    return tuple(segments) if segments else None
-
+    return tuple(segments)
 
 
 def _tokens(text: str) -> tuple[Token, ...] | None:
@@ -116,41 +117,30 @@ def _tokens(text: str) -> tuple[Token, ...] | None:
 
 
 def _match(pattern: tuple[tuple[Token, ...] | None, ...], path: list[str]) -> bool:
-    """Whether the segments match; ``**`` stands for any number of them. Greedy with one step back, so never exponential."""
-    p = s = 0
-    star = -1
-    mark = 0
-    while s < len(path):
-        here = pattern[p] if p < len(pattern) else ()
-        if p < len(pattern) and here is None:
-            star, mark, p = p, s, p + 1
-        elif p < len(pattern) and here is not None and _segment(here, path[s]):
-            p, s = p + 1, s + 1
-        elif star >= 0:
-            mark += 1
-            p, s = star + 1, mark
-        else:
-            return False
-    return all(rest is None for rest in pattern[p:]) and (s > 0 or not pattern)
+    return _stands_for(pattern, path, _segment)
 
 
 def _segment(tokens: tuple[Token, ...], text: str) -> bool:
-    p = s = 0
-    star = -1
-    mark = 0
-    while s < len(text):
-        token = tokens[p] if p < len(tokens) else ""
-        if p < len(tokens) and token is None:
-            star, mark, p = p, s, p + 1
-        elif p < len(tokens) and token is not None and _one(token, text[s]):
-            p, s = p + 1, s + 1
-        elif star >= 0:
-            mark += 1
-            p, s = star + 1, mark
-        else:
-            return False
-    return all(rest is None for rest in tokens[p:])
+    return _stands_for(tokens, text, _one)
 
 
 def _one(token: str | re.Pattern[str], char: str) -> bool:
     return token == char if isinstance(token, str) else token.match(char) is not None
+
+
+def _stands_for(pattern: Sequence[Any], items: Sequence[str], fits: Callable[[Any, str], bool]) -> bool:
+    """Whether the items fit the pieces; ``None`` stands for any number of items. Greedy with one step back: never exponential."""
+    p = s = 0
+    star, mark = -1, 0
+    while s < len(items):
+        piece = pattern[p] if p < len(pattern) else None
+        if p < len(pattern) and piece is None:
+            star, mark, p = p, s, p + 1
+        elif piece is not None and fits(piece, items[s]):
+            p, s = p + 1, s + 1
+        elif star >= 0:
+            mark += 1
+            p, s = star + 1, mark
+        else:
+            return False
+    return all(rest is None for rest in pattern[p:])
