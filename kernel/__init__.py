@@ -25,7 +25,7 @@ _HOMES = {
     ),
     "events": "ANSWERS EVENTS Event",
     "extension": "Expansion Extension SlashCommand",
-    "frontend": "Command Control Dialogue FrontEnd Wire",
+    "frontend": "Command Control Dialogue FrontEnd Wire run_app",
     "frontmatter": "Frontmatter parse_frontmatter read_frontmatter",
     "harness": "Harness",
     "hookspecs": "hookimpl",

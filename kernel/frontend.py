@@ -74,4 +74,19 @@ class Command(Protocol):
     summary: str
 
     def run(self, args: list[str]) -> int:
-        """Run with the arguments behind the command's name and return the exit code."""
+        """Run with the arguments behind the command's name and return the exit code; ``run_app`` does for a typer application."""
+
+
+def run_app(app: Callable[..., Any], args: list[str], name: str) -> int:
+    """Run a typer application and return its exit code. A mistake in the arguments is said as typer says it.
+
+    :param name: how it was called, for its help: ``kernel things``.
+    """
+    try:
+        return int(app(args, prog_name=name, standalone_mode=False) or 0)
+    except Exception as error:
+        show = getattr(error, "show", None)
+        if show is None:
+            raise
+        show()
+        return int(getattr(error, "exit_code", 2))

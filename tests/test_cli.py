@@ -310,6 +310,29 @@ def test_plugins_list_says_what_is_wrong(tmp_path: Path, capsys: Any) -> None:
     assert "is not valid JSON" in capsys.readouterr().out
 
 
+def test_a_typer_application_comes_to_an_exit_code(capsys: Any) -> None:
+    import typer
+
+    from kernel import KernelError, run_app
+
+    app = typer.Typer(add_completion=False)
+
+    @app.command()
+    def things(code: int = 0, broken: bool = False) -> int:
+        if broken:
+            raise KernelError("broken")
+        if code == 7:
+            raise typer.Exit(code)
+        return code
+
+    assert [run_app(app, args, "kernel things") for args in ([], ["--code", "5"], ["--code", "7"], ["--help"])] == [0, 5, 7, 0]
+    assert "Usage: kernel things" in capsys.readouterr().out
+    assert run_app(app, ["--bad"], "kernel things") == 2
+    assert "--bad" in capsys.readouterr().err
+    with pytest.raises(KernelError):
+        run_app(app, ["--broken"], "kernel things")
+
+
 def test_wrong_usage_of_a_command_is_exit_2(capsys: Any) -> None:
     assert main(["plugins", "list", "--nothing"]) == 2
     assert main(["plugins", "nothing"]) == 2

@@ -14,12 +14,13 @@ from typing import Annotated, Any
 import typer
 
 from kernel import CONTRACT, __version__
-from kernel.cli.plugins import call, row
+from kernel.cli.plugins import row
 from kernel.errors import KernelError
+from kernel.frontend import run_app
 from kernel.harness import Harness
 from kernel.options import Options
 
-app = typer.Typer(name="kernel doctor", add_completion=False)
+app = typer.Typer(add_completion=False)
 
 NEEDED = (
     ("models", "anthropic", "model-anthropic", "no model can be asked"),
@@ -102,4 +103,4 @@ def _text(report: dict[str, Any]) -> str:
 
 
 def main(args: list[str]) -> int:
-    return call(app, args)
+    return run_app(app, args, "kernel doctor")

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from kernel.frontend import run_app
 from kernel.harness import Harness
 from kernel.options import Options
 
-app = typer.Typer(name="kernel plugins", help="The plugins of this harness.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(help="The plugins of this harness.", no_args_is_help=True, add_completion=False)
 
 
 @app.callback()
@@ -85,19 +86,4 @@ def main(args: list[str]) -> int:
         print("\n".join(["usage: kernel plugins COMMAND [arguments]", "",
                          *(f"  {word:<{width}}  {told}" for word, told in sorted(rows.items()))]))
         return 0 if args else 2
-    return call(app, args)
-
-
-def call(app: typer.Typer, args: list[str]) -> int:
-    """Run a typer application and return its exit code (0 fine, 1 found problems, 2 wrong usage)."""
-    try:
-        result = app(args, prog_name=app.info.name, standalone_mode=False)
-    except typer.Exit as end:
-        return int(end.exit_code)
-    except Exception as error:
-        show = getattr(error, "show", None)
-        if show is None:
-            raise
-        show()
-        return int(getattr(error, "exit_code", 2))
-    return int(result or 0)
+    return run_app(app, args, "kernel plugins")
