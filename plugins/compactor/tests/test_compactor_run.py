@@ -326,3 +326,36 @@ async def test_the_ledger_names_what_broke_the_prefix(tmp_path: Path) -> None:
     run.session.toolbox.withdraw(["Say"])
     await run.session.submit("again")
     assert book.lines[-1].broke == "tool Say" and "gone: tool Say" in book.lines[-1].why and book.lines[-1].share == 0.0
+
+
+async def test_the_ledger_looks_again_only_at_what_may_be_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = await kit(tmp_path, [*steps(2), text("done")]).run("go")
+    book, session = ledger.book(run.session), run.session
+    book.note(session.request())
+    looked: list[str] = []
+    part = ledger._part
+    monkeypatch.setattr(ledger, "_part", lambda name, value: looked.append(name) or part(name, value))
+    session.toolbox.withdraw(["Say"])
+    assert book.note(session.request()).broke == "tool Say" and not any(name.startswith("message") for name in looked)
+    assert book.note(session.request()).share == 1.0
+    session.rewrite(session.history.messages[:1])
+    looked.clear()
+    line = book.note(session.request())
+    assert "rewritten" in str(line.why) and looked == ["message 1"] and line.size == ledger.Book().note(session.request()).size
+
+
+def test_the_newest_ledger_is_this_folders_and_not_a_neighbours(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from kernel_compactor.command import LedgerCommand
+
+    here = tmp_path / "site"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
+    name = "".join(c if c.isalnum() else "-" for c in str(here.resolve()))
+    for project, session, size in ((name, "mine", 11), (f"{name}-old", "theirs", 22)):
+        file = tmp_path / "config" / "projects" / project / session / ledger.FILE
+        ledger._write(file, ledger.Line(request=1, model="m", size=size))
+    assert LedgerCommand().run([]) == 0 and " 11 B" in capsys.readouterr().out
+    assert LedgerCommand().run(["theirs"]) == 0 and " 22 B" in capsys.readouterr().out
+    assert LedgerCommand().run(["nobody"]) == 1

@@ -11,6 +11,9 @@ from typer import Argument, Option
 from kernel import config_dir
 from kernel_compactor.ledger import FILE
 
+MAX_NAME = 200
+"""Characters of a project's name before it is cut and gets a hash (sessions contract, section 1)."""
+
 
 class LedgerCommand:
     name = "context ledger"
@@ -63,9 +66,12 @@ def _row(line: str) -> dict[str, Any] | None:
 
 
 def _find(session: str) -> Path | None:
-    root = config_dir() / "projects"
-    found = [p for p in root.glob(f"*/*/{FILE}") if not session or p.parent.name == session]
-    if not session:
-        here = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(Path.cwd().resolve()))[:200]
-        found = [p for p in found if p.parent.parent.name.startswith(here)]
+    here = "".join(c if c.isascii() and c.isalnum() else "-" for c in str(Path.cwd().resolve()))
+    found = [p for p in (config_dir() / "projects").glob(f"*/*/{FILE}")
+             if (p.parent.name == session if session else _is_of(p.parent.parent.name, here))]
     return max(found, key=lambda p: p.stat().st_mtime, default=None)
+
+
+def _is_of(project: str, directory: str) -> bool:
+    """Whether a project's folder is the directory's; behind the first part of a long name stands something else."""
+    return project == directory if len(directory) <= MAX_NAME else project.startswith(f"{directory[:MAX_NAME]}-")

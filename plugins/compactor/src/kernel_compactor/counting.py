@@ -18,7 +18,6 @@ BUFFER = 13_000
 WARNING = 20_000
 """So many tokens before a compaction the person is told."""
 IMAGE = 1_600
-PAGE_CHARS = 3_000
 LEAST = 100_000
 """Tokens; no smaller window can be asked for by a setting."""
 MILLION = 1_000_000

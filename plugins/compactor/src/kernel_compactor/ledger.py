@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct, field
 
 from kernel import Extension, ModelRequest, Session
@@ -69,8 +70,9 @@ class Book:
                 and last.history is request.history and last.model == request.model):
             line = self._grown(last, request)
         else:
-            head = _head(request)
-            parts = [*head, *_body(request.history.messages, 0)]
+            head, known = _same(last, request)
+            head = head or _head(request)
+            parts = [*head, *known, *_body(request.history.messages, len(known))]
             now = Prefix(request.model, request.tools, request.system, request.history, parts, len(head), _size(parts))
             line = self._line(last, now)
             self._last = now
@@ -104,6 +106,14 @@ class Book:
         return line
 
 
+def _same(last: Prefix | None, request: ModelRequest) -> tuple[list[Part], list[Part]]:
+    """Of the last prefix the parts that need not be looked at again: head and body."""
+    if last is None:
+        return [], []
+    same = last.tools is request.tools and last.system is request.system
+    return last.parts[:last.head] if same else [], last.parts[last.head:] if last.history is request.history else []
+
+
 def _size(parts: list[Part]) -> int:
     return sum(part.size for part in parts)
 
@@ -133,12 +143,15 @@ def _part(name: str, value: Any) -> Part:
 
 
 def _write(path: Path, line: Line) -> None:
-    import msgspec
-
+    data = msgspec.json.encode(line) + b"\n"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with path.open("ab") as file:
-            file.write(msgspec.json.encode(line) + b"\n")
+        try:
+            file = path.open("ab")
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = path.open("ab")
+        with file:
+            file.write(data)
     except OSError:
         pass  # a record that cannot be kept is no reason to stop
 
@@ -149,11 +162,10 @@ FILE = "ledger.jsonl"
 
 def book(session: Session) -> Book:
     """The ledger of the conversation that is on; after ``/clear`` a new one."""
-    kept = session.transcript.path if session.transcript.kept else ""
-    sink = Path(kept).with_suffix("") / FILE if kept else None
     found: tuple[str, Book] | None = session.plugin_state.get(STATE)
     if found is None or found[0] != session.id:
-        found = session.plugin_state[STATE] = (session.id, Book(sink))
+        kept = session.transcript.path if session.transcript.kept else ""
+        found = session.plugin_state[STATE] = (session.id, Book(Path(kept).with_suffix("") / FILE if kept else None))
     return found[1]
 
 
