@@ -54,6 +54,7 @@ class Judgement:
         self.scene = scene
         self.opaque = ""
         self.subs: list[Sub] = []
+        self._whys: dict[int, str] = {}
         try:
             script = parser.parse(command)
             self.subs = parser.analysed(command, script)
@@ -114,10 +115,12 @@ class Judgement:
     @lazy
     def files(self) -> list[filecmds.Use]:
         """Files of file commands and of redirections."""
-        found = [use for layer in self.layers for use in filecmds.uses(layer)]
-        found += [filecmds.Use(r.target, writes(r)) for s in self.subs for r in (*s.simple.redirects, *s.redirects)
-                  if r.target is not None and r.op != "<<<" and not is_no_file(r.op, r.target)]
-        return found
+        return [*(use for layer in self.layers for use in filecmds.uses(layer)), *self._redirected]
+
+    @lazy
+    def _redirected(self) -> list[filecmds.Use]:
+        return [filecmds.Use(r.target, writes(r)) for s in self.subs for r in (*s.simple.redirects, *s.redirects)
+                if r.target is not None and r.op != "<<<" and not is_no_file(r.op, r.target)]
 
     # -- what no rule opens --------------------------------------------------------------------------------------------
     @lazy
@@ -160,8 +163,7 @@ class Judgement:
         if not made:
             return ""
         others = [use.word for layer in self.layers if layer[0].value != "ln" for use in filecmds.uses(layer)]
-        others += [r.target for s in self.subs for r in (*s.simple.redirects, *s.redirects)
-                   if r.target is not None and r.op != "<<<" and not is_no_file(r.op, r.target)]
+        others += [use.word for use in self._redirected]
         return next((f"{word.text[:60]!r} may lie behind a link that the command makes" for word in others
                      for target in self.shell.guesses(word) if any(under(target.given, place) for place in made)), "")
 
@@ -185,6 +187,12 @@ class Judgement:
             next((why for s in self.subs for r in s.simple.redirects if (why := self._reads_only(r))), "")
 
     def _sub_read_only(self, sub: Sub) -> str:
+        """Worked out once for each part: a search through a folder may look at many files for it."""
+        if id(sub) not in self._whys:
+            self._whys[id(sub)] = self._why_not(sub)
+        return self._whys[id(sub)]
+
+    def _why_not(self, sub: Sub) -> str:
         if sub.simple.kind == "redirect" or (sub.simple.kind == "command" and not sub.simple.words and not sub.assigns):
             return ""
         if sub.simple.kind == "assign" and not sub.simple.words and not sub.assigns:
