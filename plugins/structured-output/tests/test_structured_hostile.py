@@ -118,6 +118,7 @@ HUGE = {"type": "object", "required": ["a", "b", "c"], "properties": {k: {"$ref"
         ({"allOf": [True, {"type": "integer"}]}, 0),
         ({"type": "object", "required": ["n"], "properties": {"n": {"enum": [7]}}}, {"n": 7}),
         ({"type": "array", "minItems": 2, "items": {"type": "boolean"}}, [False, False]),
+        ({"$defs": {"a b": {"const": 7}}, "properties": {"x": {"$ref": "#/$defs/a%20b"}}, "required": ["x"]}, {"x": 7}),
     ],
 )
 def test_an_example_is_small_and_fits_or_is_left_out(schema: Any, small: Any) -> None:

@@ -27,13 +27,12 @@ class StructuredOutputs(Extension):
             raise UsageError(wrong, context="settings")
         given = harness.options.extra.get(OPTION)
         if given is not None:
-            schema.check(given) if isinstance(given, dict) else schema.read(str(given))
+            schema.of(given)
 
     async def open(self, session: Session) -> None:
         given = session.options.extra.get(OPTION)
         if given is not None and session.parent is None:
-            wanted = schema.check(given) if isinstance(given, dict) else schema.read(str(given))
-            session.toolbox.offer([StructuredOutput(wanted)])
+            session.toolbox.offer([StructuredOutput(schema.of(given))])
 
     async def before_prompt(self, session: Session) -> None:
         begin(session)

@@ -8,7 +8,7 @@ from typing import Any
 
 from kernel import OutputProblem
 from kernel_structured_output.patterns import may_take_long
-from kernel_structured_output.schema import Schema
+from kernel_structured_output.schema import Schema, referred
 
 MAX_PROBLEMS = 5
 RECEIVED_CHARS = 500
@@ -19,11 +19,16 @@ MOST_PARTS = 100
 
 async def check(schema: Schema, value: Any) -> list[OutputProblem]:
     """``problems_of``, in a process of its own where a pattern may take long."""
-    if any(may_take_long(pattern, len(repr(value))) for pattern in schema.patterns):
+    if _may_take_long(schema, value):
         from kernel_structured_output import apart
 
         return await apart.check(schema, value)
     return problems_of(schema, value)
+
+
+def _may_take_long(schema: Schema, value: Any) -> bool:
+    size = len(repr(value)) if schema.patterns else 0
+    return any(may_take_long(pattern, size) for pattern in schema.patterns)
 
 
 def problems_of(schema: Schema, value: Any) -> list[OutputProblem]:
@@ -99,8 +104,7 @@ def words(problems: list[OutputProblem], attempt: int, limit: int, *, again: boo
 def example(schema: Schema) -> Any:
     """A small value that fits the schema; ``None`` where none is found easily."""
     made = _made(schema.original, schema.original, 0, [MOST_PARTS])
-    fits = not any(may_take_long(p, len(repr(made))) for p in schema.patterns) and not problems_of(schema, made)
-    return made if fits else None
+    return None if _may_take_long(schema, made) or problems_of(schema, made) else made
 
 
 def _made(schema: Any, root: dict[str, Any], depth: int, room: list[int]) -> Any:
@@ -108,10 +112,7 @@ def _made(schema: Any, root: dict[str, Any], depth: int, room: list[int]) -> Any
     if not isinstance(schema, dict) or depth > MAX_NESTED or room[0] < 0:
         return None
     if isinstance(schema.get("$ref"), str):
-        place: Any = root
-        for part in schema["$ref"].split("/")[1:]:
-            place = place.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(place, dict) else {}
-        return _made(place, root, depth + 1, room)
+        return _made(referred(root, schema["$ref"]), root, depth + 1, room)
     for key in ("const", "default"):
         if key in schema:
             return schema[key]

@@ -49,6 +49,14 @@ class Schema(Struct, frozen=True):
         return {"type": "object", **flat}
 
 
+def of(given: Any) -> Schema:
+    """The schema of an option: an object, or a text that holds one.
+
+    :raises UsageError: it is none.
+    """
+    return check(given) if isinstance(given, dict) else read(str(given))
+
+
 def read(text: str) -> Schema:
     """The schema of a text.
 
@@ -139,7 +147,7 @@ def _walk(root: dict[str, Any]) -> dict[str, str]:
             schema.pop("additionalItems", None)  # says nothing there, and jsonschema stumbles over it beside a Boolean
         reference = schema.get("$ref")
         if isinstance(reference, str):
-            target = _target(root, reference)
+            target = referred(root, reference)
             if target is None:
                 raise _invalid(f"{where or 'root'}: $ref {reference[:200]!r} does not lead to a place in the document")
             if id(target) not in seen:
@@ -194,24 +202,29 @@ def _expanded(schema: Any, root: dict[str, Any], known: dict[int, int], here: se
         key = where.partition("/")[0]
         count += _expanded(inner, root, known, inside if key in (*_LISTS, *_HERE, "dependencies") else set())
     if isinstance(schema.get("$ref"), str):
-        count += _expanded(_target(root, schema["$ref"]), root, known, inside)
+        count += _expanded(referred(root, schema["$ref"]), root, known, inside)
     known[id(schema)] = min(count, MAX_SUBSCHEMAS + 1)
     return known[id(schema)]
 
 
-def _target(root: dict[str, Any], reference: str) -> Any:
-    """What a JSON pointer of this document leads to; ``None``: nowhere."""
+def referred(root: dict[str, Any], reference: str) -> Any:
+    """The subschema that a JSON pointer of this document leads to; ``None``: nowhere."""
     from urllib.parse import unquote
 
-    if reference not in ("#", "#/") and not reference.startswith("#/"):
+    if reference != "#" and not reference.startswith("#/"):
         return None
-    place: Any = root
-    for part in unquote(reference[1:]).split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(place, list) and key.isdecimal() and len(key) < 6 and int(key) < len(place):
-            place = place[int(key)]
-        elif isinstance(place, dict) and key in place:
-            place = place[key]
-        else:
-            return None
+    place, _ = at(root, unquote(reference[1:]))
     return place if isinstance(place, dict | bool) else None
+
+
+def at(value: Any, pointer: str) -> tuple[Any, bool]:
+    """What a JSON pointer leads to in a value, and whether there is anything."""
+    for part in pointer.split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, list) and key.isdecimal() and len(key) < 6 and int(key) < len(value):
+            value = value[int(key)]
+        elif isinstance(value, dict) and key in value:
+            value = value[key]
+        else:
+            return None, False
+    return value, True

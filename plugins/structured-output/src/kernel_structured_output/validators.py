@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 from kernel import OutputProblem, Session
+from kernel_structured_output.checks import SETTINGS
 from kernel_structured_output.repair import pointer, shown
+from kernel_structured_output.schema import at
 from kernel_structured_output.state import attempts
-
-SETTINGS = "kernel.structuredOutput"
 
 
 class Exact:
@@ -22,7 +22,7 @@ class Exact:
         wanted = session.settings.own(f"{SETTINGS}.exact")
         problems = []
         for path, expected in (wanted if isinstance(wanted, dict) else {}).items():
-            found, there = _at(value, path)
+            found, there = at(value, path)
             if not there or not _same(found, expected):
                 problems.append(OutputProblem(validator=self.name, path=path, rule="exact", expected=shown(expected),
                                               received=shown(found) if there else "nothing"))
@@ -77,7 +77,7 @@ class SideEffect:
         done = attempts(session.root).done
         problems = []
         for path, tool in (wanted if isinstance(wanted, dict) else {}).items():
-            claimed, there = _at(value, path)
+            claimed, there = at(value, path)
             if there and claimed and str(tool) not in done:
                 problems.append(OutputProblem(validator=self.name, path=path, rule="side_effect", received=shown(claimed),
                                               expected=f"a successful call of {tool} in this run", retry_scope="tool_loop"))
@@ -93,18 +93,6 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_same, one, other))
     return bool(one == other)
-
-
-def _at(value: Any, path: str) -> tuple[Any, bool]:
-    for part in path.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and key in value:
-            value = value[key]
-        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return None, False
-    return value, True
 
 
 def _texts(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[str, str]]:
