@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kernel import Session, ToolResult
+from kernel.clear import clear
 from kernel.testing import Kit, Run, call, plugin_folder
 
 from .skills_place import END, WITH, init, kit, seen, skill, write
@@ -219,3 +220,27 @@ def test_a_skill_does_not_fork_itself_inside_its_own_task(tmp_path: Path) -> Non
             await session.close()
 
     assert anyio.run(go) == "One level."
+
+
+def test_a_cleared_conversation_is_told_of_skills_anew_and_has_none_of_their_texts(tmp_path: Path) -> None:
+    skill(tmp_path, "plain", "The whole text.\n")
+    skill(tmp_path, "for-oaks", paths="'*.oak'")
+    (tmp_path / "a.oak").write_text("bark")
+    import anyio
+
+    made = kit(tmp_path, call("Read", "r1", file_path=str(tmp_path / "a.oak")), END, END, END, allowed_tools=["Read"])
+
+    async def go() -> Run:
+        session = made.open()
+        try:
+            await session.submit("Read it.")
+            await session.submit("/plain")
+            await clear(session)
+            return await made.run("/plain", session)
+        finally:
+            await session.close()
+
+    run = anyio.run(go)
+    assert "for-oaks" in seen(run, 1) and "The whole text." in seen(run, 2)
+    assert "- plain: Does plain." in seen(run) and "The whole text." in seen(run), "nothing stands above"
+    assert "for-oaks" not in seen(run), "no such file was met in this conversation"

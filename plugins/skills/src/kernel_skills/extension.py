@@ -15,8 +15,7 @@ class SkillsExtension(Extension):
     async def open(self, session: Session) -> None:
         skills = state.of(session)
         skills.open()
-        if "Skill" in session.toolbox.by_name:
-            skills.first_listing()
+        skills.first_listing()
 
     async def reload(self, session: Session) -> None:
         await state.of(session).refresh(plugins=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kernel import hookimpl
 
 if TYPE_CHECKING:
-    from kernel import Command, Extension, Registry, Tool
+    from kernel import Command, Extension, Registry, Session, SessionStart, Tool
 
 
 @hookimpl
@@ -29,3 +29,11 @@ def register_commands(register: Registry[Command]) -> None:
     from kernel_skills.command import SkillsCommand
 
     register(SkillsCommand())
+
+
+@hookimpl
+def session_start(event: SessionStart, session: Session) -> None:
+    if event.source == "clear":
+        from kernel_skills import state
+
+        state.of(session).forget()

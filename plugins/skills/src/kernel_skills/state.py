@@ -76,11 +76,21 @@ class Skills:
 
     def first_listing(self) -> None:
         """The listing of the start, unless the history of a resumed session holds it already."""
+        if "Skill" not in self.session.toolbox.by_name:
+            return
         skills = self.listed()
         self._told = {s.name: listing.describe(s, listing.longest(self.session)) for s in skills}
         text = listing.whole(self.session, skills, self.used)
         if text and not any(text in str(b.get("text", "")) for _, blocks in self.session.history.messages for b in blocks):
             self.session.add_context(text)
+
+    def forget(self) -> None:
+        """Another conversation begins in this session (``/clear``): it was told of nothing, and no file was met in it."""
+        self.invoked.clear()
+        self.in_context.clear()
+        self._awake.clear()
+        self._met = 0
+        self.first_listing()
 
     def listed(self) -> list[Skill]:
         """What the model is told of, in order of precedence."""
