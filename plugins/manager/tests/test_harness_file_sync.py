@@ -111,8 +111,10 @@ def test_frozen_refuses_a_folder_that_has_changed(world: World) -> None:
     done = world.harness("sync", "--frozen", ok=1)
     assert "distribution mine: mine_pkg/words.py is not as it was locked" in done.stderr
     assert "mine 0.1" in answer(world), "what runs is what was locked"
-    said = json.loads(world.harness("sync", "--json").stdout)
+    done = world.harness("sync", "--json")
+    said = json.loads(done.stdout)
     assert said["locked"] and said["changed"] and "mine changed" in answer(world)
+    assert done.stderr.count("building mine") == 1, "what was compared with the old lock is what the new one is made of"
 
 
 def test_a_wheel_that_is_not_the_locked_one_is_refused(world: World) -> None:

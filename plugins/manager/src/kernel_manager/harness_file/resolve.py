@@ -7,6 +7,8 @@ have to be taken back, or an index, a source archive or a URL takes part, uv or 
 
 from __future__ import annotations
 
+import hashlib
+import os
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -254,14 +256,17 @@ def fetch(pins: dict[str, str], ways: Ways, work: Path) -> list[Archive]:
 
 
 def build(source: Path, folder: Path, ways: Ways) -> Path:
-    """A wheel of a project folder or a source archive. This runs the project's build backend.
+    """A wheel of a project folder or a source archive. This runs the project's build backend, once for each scratch folder: what
+    was built to be compared with a lock is what a new lock is made of.
 
     :raises ManagerError: ``resolver``.
     """
-    ways.say(f"building {source.name}")
-    into = Path(tempfile.mkdtemp(prefix="wheel-", dir=folder))
-    tools.run_pip("wheel", ["--no-deps", "--wheel-dir", str(into), *_isolation(ways), *ways.arguments(), str(source)],
-                  cwd=folder, what=f"building {source}")
+    into = folder / f"wheel-{hashlib.sha256(os.fsencode(source)).hexdigest()[:16]}"
+    if not any(into.glob("*.whl")):
+        ways.say(f"building {source.name}")
+        into.mkdir(exist_ok=True)
+        tools.run_pip("wheel", ["--no-deps", "--wheel-dir", str(into), *_isolation(ways), *ways.arguments(), str(source)],
+                      cwd=folder, what=f"building {source}")
     return next(into.glob("*.whl"))
 
 

@@ -96,13 +96,16 @@ def _sync(parsed: Parsed, ways: Ways, frozen: bool, place: Path, work: Path) -> 
     made = None
     if current is not None:
         _check_platform(current)
-        made = _as_locked(current, parsed, ways, place, frozen, work)
+        made = _as_locked(current, parsed, ways, frozen, work)
+    fits = made is not None
     if made is None:
         made = locking.make(parsed, ways, previous, work)
-    raw = lockfile.dumps(made.lock)
-    folder = place / "sets" / lockfile.set_id(raw)
-    changed = not _is_whole(made.lock, folder)
+    folder = place / "sets" / lockfile.set_id(lockfile.dumps(made.lock))
+    changed = not folder.is_dir() or bool(verify.problems(made.lock, folder))
     if changed:
+        if fits:
+            _bring(made, parsed, ways, work, local=False)
+            _archives(made, [place / "wheels", *ways.find_links], ways, work)
         ways.say(f"putting {len(made.lock.plugins)} plugins in place")
         _put(made, folder, work)
     locked = write_lock(parsed, made.lock)
@@ -129,8 +132,9 @@ def _check_platform(lock: Lock) -> None:
 
 
 # -- the bytes ----------------------------------------------------------------------------------------------------------
-def _as_locked(lock: Lock, parsed: Parsed, ways: Ways, place: Path, frozen: bool, work: Path) -> Made | None:
-    """The bytes of a lock that fits its harness file. ``None``: a folder of the harness has changed, so it is locked anew."""
+def _as_locked(lock: Lock, parsed: Parsed, ways: Ways, frozen: bool, work: Path) -> Made | None:
+    """A lock that fits its harness file, with the folders of the harness; the rest is fetched where the set needs it. ``None``:
+    one of those folders has changed, so it is locked anew."""
     have = Made(lock=lock, archives={}, folders={})
     try:
         _bring(have, parsed, ways, work, local=True)
@@ -138,9 +142,6 @@ def _as_locked(lock: Lock, parsed: Parsed, ways: Ways, place: Path, frozen: bool
         if error.type == "changed-folder" and not frozen:
             return None
         raise
-    if not _is_whole(lock, place / "sets" / lockfile.set_id(lockfile.dumps(lock))):
-        _bring(have, parsed, ways, work, local=False)
-        _archives(have, [place / "wheels", *ways.find_links], ways, work)
     return have
 
 
@@ -224,10 +225,6 @@ def _put(made: Made, folder: Path, work: Path) -> None:
     new.rename(folder)
 
 
-def _is_whole(lock: Lock, folder: Path) -> bool:
-    return folder.is_dir() and not verify.problems(lock, folder)
-
-
 def _prune(place: Path, keep: set[str], lock: Lock) -> None:
     """Remove sets that neither this lock nor the one before it names, and archives that it does not name."""
     for path in (place / "sets").iterdir():
@@ -258,7 +255,6 @@ def _alone(place: Path) -> Iterator[None]:
         for left in place.glob(".work-*"):
             shutil.rmtree(left, ignore_errors=True)
         yield
-
 
 
 def _prepare(place: Path) -> None:
