@@ -307,8 +307,9 @@ def test_a_skill_is_read_as_the_model_gets_to_know_it(tmp_path: Path, frontmatte
 
 
 @pytest.mark.parametrize(("content", "told"), [
-    ("no frontmatter", "begins with no frontmatter"), ("---\nname: x\n", "begins with no frontmatter"),
-    ("---\n- a\n---\n", "must be a mapping"), ("---\na: b: c\n---\n", "is no YAML")])
+    ("no frontmatter", "begins with no frontmatter"), ("---\nname: x\n", "has no closing line"),
+    ("---\n- a\n---\n", "must be a map"), ("---\na: b: c\n---\n", "should be in quotes"),
+    ("---\na: 1\n b: [\n---\n", "does not parse")])
 def test_a_skill_that_cannot_be_read_is_said(tmp_path: Path, content: str, told: str) -> None:
     (tmp_path / "SKILL.md").write_text(content)
     with pytest.raises(AssertionError, match=told):

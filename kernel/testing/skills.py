@@ -14,6 +14,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from kernel.frontmatter import read_frontmatter
+
 LISTED_CHARS = 1_536
 """Characters of description and when_to_use that the model is shown (skills contract, section 7)."""
 
@@ -49,26 +51,16 @@ class Skill(Struct):
 def read_skill(path: Path) -> Skill:
     """Read a SKILL.md, or that of a folder.
 
-    :raises AssertionError: its frontmatter is missing or no mapping, which leaves the skill without a description.
+    :raises AssertionError: its frontmatter is missing, or not read as it was meant; the text says what is wrong.
     """
-    try:
-        import yaml
-    except ImportError:
-        raise RuntimeError("trigger tests read YAML: pip install pyyaml") from None
     path = path / "SKILL.md" if path.is_dir() else path
-    text = path.read_text("utf-8-sig").replace("\r\n", "\n")
-    parts = re.match(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)(.*)", text, re.DOTALL | re.MULTILINE)
-    if parts is None:
-        raise AssertionError(f"{path}: begins with no frontmatter (a line ---, fields, a line ---)")
-    try:
-        fields: Any = yaml.safe_load(parts[1])
-    except yaml.YAMLError as error:
-        raise AssertionError(f"{path}: the frontmatter is no YAML: {error}") from None
-    if not isinstance(fields, dict):
-        raise AssertionError(f"{path}: the frontmatter must be a mapping, found {type(fields).__name__}")
-    first = next((p.strip() for p in parts[2].split("\n\n") if p.strip() and not p.lstrip().startswith("#")), "")
+    read = read_frontmatter(path)
+    if read.problem or not read.present:
+        raise AssertionError(f"{path}: {read.problem or 'begins with no frontmatter (a line ---, fields, a line ---)'}")
+    fields = read.fields
+    first = next((p.strip() for p in read.body.split("\n\n") if p.strip() and not p.lstrip().startswith("#")), "")
     told = [str(fields.get(key) or "").strip() for key in ("description", "when_to_use")]
-    return Skill(name=str(fields.get("name") or path.parent.name), path=path, body=parts[2].strip(),
+    return Skill(name=str(fields.get("name") or path.parent.name), path=path, body=read.body.strip(),
                  description=" ".join(t for t in (told[0] or first, told[1]) if t),
                  listed=not _flag(fields.get("disable-model-invocation"), False), typed=_flag(fields.get("user-invocable"), True))
 
@@ -162,10 +154,9 @@ def ask_model(model: str, cwd: Path) -> Chooser:
     :param model: as ``--model`` takes it; its provider must be installed and have a key.
     """
     from kernel.harness import Harness
-    from kernel.hookspecs import hookimpl
     from kernel.options import Options
     from kernel.plugins import PluginSet, decide, find
-    from kernel.testing.stand_ins import StubPolicy
+    from kernel.testing.stand_ins import StubPolicy, module
     from kernel.tools import Tool, ToolContext, ToolResult
 
     def choose(skills: Sequence[Skill], prompt: str) -> str | None:
@@ -185,20 +176,12 @@ def ask_model(model: str, cwd: Path) -> Chooser:
                 context.session.interrupt()
                 return ToolResult(content="loaded")
 
-        class Brings:
-            @hookimpl
-            def register_tools(self, register: Any) -> None:
-                register(SkillTool())
-
-            @hookimpl
-            def register_policies(self, register: Any) -> None:
-                register(StubPolicy())
-
         listing = "Skills:\n" + "\n".join(f"- {s.name}: {s.shown}" for s in skills)
         found = [p for p in find() if p.manifest and "models" in p.manifest.kernel.provides]
         decide(found, ())
         plugins = PluginSet(found)
-        plugins.register("trigger-test", Brings())
+        plugins.register("trigger-test", module(register_tools=lambda register: register(SkillTool()),
+                                                register_policies=lambda register: register(StubPolicy())))
         harness = Harness(Options(cwd=cwd, model=model, max_turns=1, persist=False, tools=["Skill"], setting_sources=(),
                                   append_system_prompt=listing, permission_mode="dontAsk"), plugins=plugins)
 
