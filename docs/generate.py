@@ -15,12 +15,9 @@ import msgspec
 
 import kernel
 from kernel import ANSWERS, EVENTS, Answer, Event, __version__
+from kernel.events import snake
 
 ROOT = Path(__file__).parent.parent
-
-
-def hook_name(event: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
 
 
 def fired_from(event: str) -> str:
@@ -66,7 +63,7 @@ def hooks_page() -> str:
              "| event | fired from | matcher | own input | own answer fields | can block | a failure refuses |", "| --- | --- | --- | --- | --- | --- | --- |"]
     for name, event in EVENTS.items():
         own, answers = fields_of(event, Event), fields_of(ANSWERS[name], Answer)
-        lines.append(f"| [{name}](#{hook_name(name)}) | {fired_from(name)} | {event.matcher or '-'} | {', '.join(own) or '-'} | "
+        lines.append(f"| [{name}](#{snake(name)}) | {fired_from(name)} | {event.matcher or '-'} | {', '.join(own) or '-'} | "
                      f"{', '.join(answers) or '-'} | {'yes' if event.can_block else 'no'} | {'yes' if event.gate else 'no'} |")
     from kernel import hookspecs
 
@@ -76,9 +73,9 @@ def hooks_page() -> str:
               f"Every event has {typed_fields(Event, None, parts)}.", "", f"Every answer takes {typed_fields(Answer, None, parts)}."]
     for name, event in EVENTS.items():
         extra = [n for n, on in (("permission_mode", event.carries_mode), ("effort", event.carries_effort)) if on]
-        lines += ["", f"## {hook_name(name)}", "",
+        lines += ["", f"## {snake(name)}", "",
                   f"{inspect.cleandoc(event.__doc__ or '')}" + (f" Also carries {' and '.join(f'`{x}`' for x in extra)}." if extra else ""), "",
-                  "```python", f"def {hook_name(name)}(event: {name}, session: Session) -> {ANSWERS[name].__name__} | None", "```"]
+                  "```python", f"def {snake(name)}(event: {name}, session: Session) -> {ANSWERS[name].__name__} | None", "```"]
         for what, own in (("Event", typed_fields(event, Event, parts)), ("Answer", typed_fields(ANSWERS[name], Answer, parts))):
             lines += ["", f"{what}: {own}."] if own else []
     for name, part in sorted(parts.items()):
