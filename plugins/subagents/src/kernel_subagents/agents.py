@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kernel import Child, ChildSpec, Session, ToolError, ToolResult
 from kernel_subagents import memory, report
-from kernel_subagents.builtin import FORK, ON
+from kernel_subagents.builtin import FORK, is_on
 from kernel_subagents.catalogue import Catalogue
 from kernel_subagents.definition import Definition
 from kernel_subagents.filters import Chosen, choose
@@ -19,6 +19,8 @@ from kernel_subagents.prepare import hooks_for, mode_of, preload, servers_for, s
 from kernel_subagents.running import Agent, Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kernel import Block, Tool
     from kernel_subagents.worktree import Worktree
 
@@ -66,18 +68,18 @@ class Agents:
         """Those that this context may start: no rule denies them and the main agent's list holds them."""
         wanted = self.main.spawns if self.main is not None and session is self.root else None
         found = [d for d in self.catalogue.by_name.values() if wanted is None or d.name in wanted]
-        return [d for d in found if not self._denied(session, d.name)]
+        tool = self.root.toolbox.by_name.get("Agent")
+        if tool is None or not self._has_agent_rules():
+            return found
+        return [d for d in found if not self._denied(session, tool, d.name)]
 
     def types(self, session: Session) -> list[str]:
         """See ``kernel.AgentRunner``."""
         return [definition.name for definition in self.allowed(session)]
 
-    def _denied(self, session: Session, name: str) -> bool:
+    def _denied(self, session: Session, tool: Tool, name: str) -> bool:
         from kernel import PermissionCall
 
-        tool = self.root.toolbox.by_name.get("Agent")
-        if tool is None or not self._has_agent_rules():
-            return False
         try:
             asked = PermissionCall(tool=tool, input={"subagent_type": name, "prompt": "", "description": ""}, mode="default",
                                    cwd=session.state.cwd, agent_id=session.agent_id)
@@ -122,15 +124,7 @@ class Agents:
         background = in_background(definition, request.background)
         agent_id = session.clock.new_id().replace("-", "")[:17]
         tree = await self._worktree(session, definition, request, agent_id)
-        try:
-            spec = self.spec(session, definition, request, agent_id, background, tree)
-            agent = self.make(session, definition, request, spec, background)
-        except BaseException:
-            if tree is not None:
-                await tree.leave(self.root)
-            raise
-        agent.worktree = tree
-        return await self.go(agent, request.prompt)
+        return await self.go(await self.make(session, definition, request, agent_id, background, tree), request.prompt)
 
     def _check_limits(self, session: Session) -> None:
         budget = session.options.max_budget_usd
@@ -145,21 +139,40 @@ class Agents:
             raise ToolError("limit_reached", f"Concurrent subagent limit reached ({at_once()}). Do not retry: wait until some of "
                                              "those that run have ended, or do the task yourself.")
 
-    def spec(self, session: Session, definition: Definition, request: Request, agent_id: str, background: bool,
-              tree: Worktree | None, **more: Any) -> ChildSpec:
+    async def make(self, session: Session, definition: Definition, request: Request, agent_id: str, background: bool,
+                   tree: Worktree | None, history: Sequence[Any] = ()) -> Agent:
+        """An agent that can begin. Where it cannot be made, its worktree is left again.
+
+        :raises ToolError: it would have no tools.
+        """
+        try:
+            spec, remembers = self._spec(session, definition, request, agent_id, background, tree)
+            spec.history = history
+            agent = self._agent(session, definition, request, spec, background, remembers)
+        except BaseException:
+            if tree is not None:
+                await tree.leave(self.root)
+            raise
+        agent.worktree = tree
+        return agent
+
+    def _spec(self, session: Session, definition: Definition, request: Request, agent_id: str, background: bool,
+              tree: Worktree | None) -> tuple[ChildSpec, memory.Memory | None]:
+        """What makes it another than its parent, and the folder that it remembers in."""
         fork = definition is FORK
         mode = mode_of(session, definition)
         chosen = self._tools(session, definition, background, mode)
         if not fork and (refusal := chosen.refusal(definition.name)):
             raise ToolError("zero_tools", refusal)
         remembers = memory.folder(self.root, definition)
-        return ChildSpec(
+        spec = ChildSpec(
             agent_id=agent_id, agent_type=definition.name, tool_use_id=request.tool_use_id,
             prompt=None if fork else system_prompt(self.root, definition, remembers),
             tools=[tool for tool in chosen.tools if not tool.name.startswith("mcp__")],  # a server's come with its extension
             admits=chosen.admits, model=None if fork else choose_model(session, request.model, definition.model), mode=mode,
             effort=definition.effort, max_turns=definition.max_turns, instructions=not definition.lean,
-            grants=(*request.grants, *memory.grants(remembers)), cwd=tree.path if tree is not None else None, **more)
+            grants=(*request.grants, *memory.grants(remembers)), cwd=tree.path if tree is not None else None)
+        return spec, remembers
 
     def _tools(self, session: Session, definition: Definition, background: bool, mode: str | None) -> Chosen:
         mine = session.toolbox
@@ -168,13 +181,13 @@ class Agents:
         return choose(definition, own, background=background, nests=getattr(session, "depth", 0) + 1 < max_depth(),
                       plan=(mode or session.state.permission_mode) == "plan" and definition.mode == "plan", known=known)
 
-    def make(self, session: Session, definition: Definition, request: Request, spec: ChildSpec, background: bool) -> Agent:
+    def _agent(self, session: Session, definition: Definition, request: Request, spec: ChildSpec, background: bool,
+               remembers: memory.Memory | None) -> Agent:
         parent = session.agent_id if session.parent is not None else None
         meta = {"agentType": definition.name, "toolUseId": request.tool_use_id, "parentAgentId": parent, "worktreePath": spec.cwd,
                 "name": request.name, "description": request.description, "model": request.model}
         child = Child(session, spec, self.root.transcript.child(spec.agent_id, meta))
         child.plugin_state.update(hooks_for(session, definition) | servers_for(session, definition))
-        remembers = memory.folder(self.root, definition)
         if GUARD in session.plugin_state:  # an agent of one that is fenced in is fenced in, too
             child.plugin_state[GUARD] = session.plugin_state[GUARD]
         if remembers is not None:
@@ -295,7 +308,7 @@ def trailer(agent: Agent) -> str:
 
 def in_background(definition: Definition, asked: bool | None) -> bool:
     """Whether nobody waits (6.1): the first that says something; silence means that nobody does."""
-    if os.environ.get("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "").strip().lower() in ON:
+    if is_on("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"):
         return False
     if definition is FORK or definition.background:
         return True

@@ -50,14 +50,14 @@ to check it, and at the end the few files that matter most, each with a reason."
 
 def built_in(print_mode: bool) -> list[Definition]:
     """Those that this run has. In print mode and for programs they can be switched off."""
-    if print_mode and _on("CLAUDE_AGENT_SDK_DISABLE_BUILTIN_AGENTS"):
+    if print_mode and is_on("CLAUDE_AGENT_SDK_DISABLE_BUILTIN_AGENTS"):
         return []
     found = [
         Definition(name="general-purpose", source="built-in", prompt=_WORKER,
                    description="Looks into open questions, searches for code, carries out tasks of several steps."),
         Definition(name="claude", source="built-in", prompt=_WORKER,
                    description="For what no other agent is made for.")]
-    if not _on("CLAUDE_CODE_DISABLE_EXPLORE_PLAN_AGENTS"):
+    if not is_on("CLAUDE_CODE_DISABLE_EXPLORE_PLAN_AGENTS"):
         found += [
             Definition(name="Explore", source="built-in", prompt=_EXPLORE, tools=_READING, disallowed=_NEVER, lean=True,
                        once=True, description="Searches a code base fast and changes nothing. Say how thorough to be: "
@@ -76,5 +76,5 @@ def fork_mode(print_mode: bool) -> bool:
 FORK = Definition(name="fork", source="built-in", description="You again, with everything you know so far, beside you.")
 
 
-def _on(variable: str) -> bool:
+def is_on(variable: str) -> bool:
     return os.environ.get(variable, "").strip().lower() in ON

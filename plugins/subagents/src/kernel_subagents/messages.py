@@ -145,7 +145,7 @@ async def resume(agents: Agents, sender: Session, agent_id: str, text: str, call
     if agent is not None:
         await agent.child.close()
     if tree is not None:
-        await tree.enter(agents.root)
+        await tree.enter()
     elif isinstance(place, str):
         from kernel_subagents import worktree
 
@@ -154,11 +154,7 @@ async def resume(agents: Agents, sender: Session, agent_id: str, text: str, call
                       description=agent.description if agent is not None else str(meta.get("description") or ""),
                       model=agents.models.get(agent_id) or meta.get("model"))
     history = list(agent.child.history.messages) if agent is not None else []
-    spec = agents.spec(parent, definition, request, agent_id, True, tree, history=history)
-    if isinstance(place, str):
-        spec.cwd = place
-    again = agents.make(parent, definition, request, spec, True)
-    again.worktree = tree
+    again = await agents.make(parent, definition, request, agent_id, True, tree, history)
     if agent is not None:
         again.name = agent.name
     await agents.go(again, text)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
+
+from kernel_subagents.git import git, has_changes
 
 if TYPE_CHECKING:
     from kernel import Session
 
 DAYS = 30
 _LOCK = re.compile(r"agent of process (\d+)")
-Git = Callable[..., Awaitable[tuple[bool, str]]]
 
 
-async def sweep(root: Session, main: str, folder: str, git: Git) -> None:
+async def sweep(root: Session, main: str, folder: str) -> None:
     """Release the locks of dead processes, and remove old worktrees of agents that hold no work."""
     done, listed = await git(main, "worktree", "list", "--porcelain")
     if not done:
@@ -33,17 +33,16 @@ async def sweep(root: Session, main: str, folder: str, git: Git) -> None:
             if owner is None or _runs(int(owner[1])):
                 continue
             await git(main, "worktree", "unlock", path)
-        if os.path.isdir(path) and os.stat(path).st_mtime < oldest and not await _holds_work(path, git):
+        if os.path.isdir(path) and os.stat(path).st_mtime < oldest and not await _holds_work(path):
             await git(main, "worktree", "remove", path)  # without force: git looks once more
             branch = facts.get("branch", "").removeprefix("refs/heads/")
             if branch.startswith("worktree-agent-"):
                 await git(main, "branch", "-D", branch)
 
 
-async def _holds_work(path: str, git: Git) -> bool:
+async def _holds_work(path: str) -> bool:
     """Changes, new files, or commits that are nowhere else. What cannot be found out counts as work."""
-    clean, said = await git(path, "status", "--porcelain", "--untracked-files=all")
-    if not clean or said.strip():
+    if await has_changes(path):
         return True
     elsewhere = ("--not", "--exclude=worktree-agent-*", "--branches", "--remotes")
     known, alone = await git(path, "log", "--format=%H", "-1", "HEAD", *elsewhere)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernel import ToolError, WorktreeCreate, WorktreeRemove, git_root
 from kernel_subagents.fence import Fence
+from kernel_subagents.git import git, has_changes
 from kernel_subagents.sweep import sweep
 
 if TYPE_CHECKING:
     from kernel import Session
 
 FOLDER = ".claude/worktrees"
-GIT_S = 120.0
-_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
-"""No program that the repository's configuration names is run beside."""
 
 
 class Worktree:
@@ -30,46 +27,42 @@ class Worktree:
         self.branch = branch
         self.base = base
         self.kept = False
-        self.gone = False
 
     def fence(self) -> Fence:
         """What keeps the agent out of the main checkout."""
         return Fence(self.path, self.main)
 
-    async def enter(self, root: Session) -> None:
+    async def enter(self) -> None:
         """Lock it, so that nothing removes it while the agent is at work."""
         if self.branch:
-            await _git(self.main, "worktree", "lock", "--reason", f"agent of process {os.getpid()}", self.path)
+            await git(self.main, "worktree", "lock", "--reason", f"agent of process {os.getpid()}", self.path)
 
     async def leave(self, root: Session) -> None:
         """The agent ended: without work in it it goes, and its branch too."""
         if not self.branch:
             await self._leave_to_hook(root)
             return
-        await _git(self.main, "worktree", "unlock", self.path)
+        await git(self.main, "worktree", "unlock", self.path)
         if await self._has_work():
             self.kept = True
             return
         self.kept = False
-        removed, said = await _git(self.main, "worktree", "remove", "--force", self.path)
+        removed, said = await git(self.main, "worktree", "remove", "--force", self.path)
         if removed:
-            self.gone = True
-            await _git(self.main, "branch", "-D", self.branch)
+            await git(self.main, "branch", "-D", self.branch)
         else:
             root.notice(f"the worktree {self.path} cannot be removed: {said}")
 
     async def _has_work(self) -> bool:
         """Changed or new files, or commits. What cannot be found out counts as work."""
-        clean, said = await _git(self.path, "status", "--porcelain", "--untracked-files=all")
-        if not clean or said.strip():
+        if await has_changes(self.path):
             return True
-        same, head = await _git(self.path, "rev-parse", "HEAD")
+        same, head = await git(self.path, "rev-parse", "HEAD")
         return not same or head.strip() != self.base
 
     async def _leave_to_hook(self, root: Session) -> None:
         await root.fire(root.make(WorktreeRemove, worktree_path=self.path))
         self.kept = os.path.isdir(self.path)
-        self.gone = not self.kept
 
     def told(self) -> str:
         """Where the work is, for the parent."""
@@ -97,12 +90,12 @@ async def create(session: Session, slug: str) -> Worktree:
     path = os.path.join(main, FOLDER, slug)
     base = await _base(root, main)
     _safe_parent(main)
-    await sweep(root, os.path.realpath(main), os.path.join(os.path.realpath(main), FOLDER), _git)
-    done, said = await _git(main, "worktree", "add", "-b", branch, path, base)
+    await sweep(root, os.path.realpath(main), os.path.join(os.path.realpath(main), FOLDER))
+    done, said = await git(main, "worktree", "add", "-b", branch, path, base)
     if not done:
         raise ToolError("no_worktree", f"The worktree cannot be made: {said[:2000]}")
-    tree = Worktree(os.path.realpath(path), os.path.realpath(main), branch, (await _git(path, "rev-parse", "HEAD"))[1].strip())
-    await tree.enter(root)
+    tree = Worktree(os.path.realpath(path), os.path.realpath(main), branch, (await git(path, "rev-parse", "HEAD"))[1].strip())
+    await tree.enter()
     await _include(main, tree.path)
     return tree
 
@@ -111,10 +104,10 @@ async def adopt(session: Session, path: str) -> Worktree:
     """The worktree that an agent of an earlier process left. It is kept at the end: what it began with is not known any more."""
     root = session.root
     main = os.path.realpath(str(git_root(Path(root.project_root)) or root.project_root))
-    found, branch = await _git(path, "branch", "--show-current")
+    found, branch = await git(path, "branch", "--show-current")
     tree = Worktree(os.path.realpath(path), main, branch.strip() if found else "")
     if tree.branch:
-        await tree.enter(root)
+        await tree.enter()
     return tree
 
 
@@ -146,7 +139,7 @@ async def _base(root: Session, main: str) -> str:
     """Where the branch begins: the remote's default branch, or the current commit (``worktree.baseRef``: ``head``)."""
     setting: Any = root.settings.get("worktree.baseRef")
     if setting != "head":
-        found, said = await _git(main, "rev-parse", "--verify", "--quiet", "refs/remotes/origin/HEAD^{commit}")
+        found, said = await git(main, "rev-parse", "--verify", "--quiet", "refs/remotes/origin/HEAD^{commit}")
         if found and said.strip():
             return said.strip()
     return "HEAD"
@@ -159,7 +152,7 @@ async def _refuse_filters(root: Session, main: str) -> None:
     """
     if root.settings.trusted:
         return
-    named, said = await _git(main, "config", "--local", "--includes", "--name-only", "--get-regexp", r"^filter\.")
+    named, said = await git(main, "config", "--local", "--includes", "--name-only", "--get-regexp", r"^filter\.")
     if named:
         raise ToolError("no_worktree", f"{main} configures filters ({said.split()[0][:100]}), which a checkout would run, and "
                                        "this workspace is not trusted. Start the agent without isolation.")
@@ -181,8 +174,8 @@ async def _include(main: str, path: str) -> None:
     patterns = os.path.join(main, ".worktreeinclude")
     if not os.path.isfile(patterns):
         return
-    _, wanted = await _git(main, "ls-files", "-z", "--others", "--ignored", f"--exclude-from={patterns}")
-    _, ignored = await _git(main, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
+    _, wanted = await git(main, "ls-files", "-z", "--others", "--ignored", f"--exclude-from={patterns}")
+    _, ignored = await git(main, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
     for name in set(wanted.split("\0")) & set(ignored.split("\0")) - {""}:
         source, target = os.path.join(main, name), os.path.join(path, name)
         if name.startswith(FOLDER) or os.path.islink(source) or not os.path.isfile(source) or os.path.lexists(target):
@@ -194,22 +187,3 @@ async def _include(main: str, path: str) -> None:
             shutil.copy2(source, target)
         except OSError:
             continue
-
-
-async def _git(cwd: str, *args: str) -> tuple[bool, str]:
-    """Run git in a directory: whether it worked, and what it said. Never asks for anything."""
-    import anyio.to_thread
-
-    env = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")}
-
-    def run() -> tuple[bool, str]:
-        try:
-            done = subprocess.run(["git", *_QUIET, *args], cwd=cwd,  # noqa: S603, S607  # a fixed program
-                                  capture_output=True, timeout=GIT_S, check=False, stdin=subprocess.DEVNULL,
-                                  env={**env, "GIT_TERMINAL_PROMPT": "0"})
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return False, str(error)
-        said = done.stdout if done.returncode == 0 else done.stderr
-        return done.returncode == 0, said.decode("utf-8", "replace")
-
-    return await anyio.to_thread.run_sync(run)
