@@ -221,6 +221,7 @@ def test_a_full_disk_is_announced_once_and_costs_nothing_once_there_is_room(home
     assert said(again) == ["p0", *(w for n in range(1, 6) for w in (f"a{n}", f"p{n}")), "end"]
     assert again.restored.title == "Kept" and not again.problems
     whole = [line for line in Path(session.path).read_bytes().splitlines(keepends=True) if line.endswith(b"}\n")]
+    whole = list(dict.fromkeys(whole))  # a write that was cut off right behind a line is repeated with that line
     assert [json.loads(line) for line in mirrored] == [json.loads(line) for line in whole], "a mirror gets each line once"
 
 
