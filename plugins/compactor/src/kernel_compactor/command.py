@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from kernel import config_dir
+from kernel import config_dir, run_app
 from kernel_compactor.ledger import FILE
 
 MAX_NAME = 200
@@ -24,15 +24,7 @@ class LedgerCommand:
 
         app = typer.Typer(add_completion=False)
         app.command(help=f"{self.summary}. Without a session: the newest one of this folder's project.")(show)
-        command = typer.main.get_command(app)
-        try:
-            result = command.main(args, prog_name=f"kernel {self.name}", standalone_mode=False)
-        except Exception as error:
-            if not hasattr(error, "show"):
-                raise
-            error.show()
-            return int(getattr(error, "exit_code", 2))
-        return int(result or 0)
+        return run_app(app, args, f"kernel {self.name}")
 
 
 def show(session: Annotated[str, Argument(help="a session id")] = "",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kernel import run_app
+
 WORDS = {
     "list": "the sessions of this folder, or of all",
     "show": "what was said in a session",
@@ -33,15 +35,7 @@ class SessionsCommand:
         app = typer.Typer(add_completion=False)
         action: Callable[..., Any] = getattr(actions, f"{self._word}_")
         app.command(help=f"{self.summary[0].upper()}{self.summary[1:]}.")(action)
-        command = typer.main.get_command(app)
-        try:
-            result = command.main(args, prog_name=f"kernel {self.name}", standalone_mode=False)
-        except Exception as error:
-            if not hasattr(error, "show"):
-                raise
-            error.show()
-            return int(getattr(error, "exit_code", 2))
-        return int(result or 0)
+        return run_app(app, args, f"kernel {self.name}")
 
 
 COMMANDS = [SessionsCommand(word, summary) for word, summary in WORDS.items()]
