@@ -38,12 +38,10 @@ def list_(all_: All = False, limit: Annotated[int, Option(help="at most so many,
 
 
 def show_(session: Session, json_: Json = False) -> int:
-    loaded = find.load(_path(session))
-    if loaded is None:
-        raise SessionError(f"No conversation in {_path(session)}", hint="kernel sessions check says why")
-    from kernel_sessions.exporting import as_text, conversation
+    loaded = _loaded(session)
+    from kernel_sessions.exporting import as_json, as_text
 
-    print(json.dumps(conversation(loaded), indent=1, ensure_ascii=False) if json_ else as_text(loaded))
+    print(as_json(loaded) if json_ else as_text(loaded))
     _warn(loaded.journal.problems())
     return 0
 
@@ -90,9 +88,7 @@ def export_(session: Session, format_: Annotated[str, Option("--format", help="m
     formats = {"markdown": exporting.as_markdown, "json": exporting.as_json, "jsonl": exporting.as_lines}
     if format_ not in formats:
         raise UsageError(f"--format {format_}: expected one of {', '.join(formats)}")
-    loaded = find.load(_path(session))
-    if loaded is None:
-        raise SessionError(f"No conversation in {_path(session)}", hint="kernel sessions check says why")
+    loaded = _loaded(session)
     text = formats[format_](loaded)
     if output:
         place = Path(output)
@@ -159,6 +155,15 @@ def _path(name: str) -> Path:
     return found[0]
 
 
+def _loaded(name: str) -> find.Loaded:
+    """:raises SessionError: as ``_path``, or there is no conversation in it."""
+    path = _path(name)
+    loaded = find.load(path)
+    if loaded is None:
+        raise SessionError(f"No conversation in {path}", hint="kernel sessions check says why")
+    return loaded
+
+
 def _findings(path: Path) -> list[Finding]:
     try:
         return findings(read(path))
@@ -173,5 +178,3 @@ def _warn(problems: list[str]) -> None:
 
 def _size(size: int) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} KB"
-
-

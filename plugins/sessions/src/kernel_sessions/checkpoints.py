@@ -16,22 +16,21 @@ from typing import Any
 from msgspec import Struct
 
 from kernel import Clock, Options, Settings
-from kernel_sessions.paths import config_home, make_private
+from kernel_sessions.paths import config_home, is_on, make_private
 
 KIND = "file-history-snapshot"
 KEPT = 100
 """Checkpoints of one session."""
 LARGEST = 64 * 1024 * 1024
 """Bytes of a file that is followed."""
-ON = frozenset({"1", "true", "yes", "on"})
 
 
 def enabled(options: Options, settings: Settings) -> bool:
     """Whether a run keeps checkpoints: print mode and hosts by the environment, else by ``fileCheckpointingEnabled``."""
-    if os.environ.get("CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING", "").strip().lower() in ON:
+    if is_on("CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING"):
         return False
     if options.print_mode:
-        return os.environ.get("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "").strip().lower() in ON
+        return is_on("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING")
     return settings.get("fileCheckpointingEnabled") is not False
 
 
@@ -123,7 +122,7 @@ class Checkpoints:
                 self._now[path] = Backup(None, version, last.parent if last else parent)
             self._seen.pop(path, None)
             return True
-        if not _is_plain(state):
+        if not is_plain(state):
             if last is None:
                 self._now[path] = Backup(None, version, parent, skip=True)
             return True
@@ -215,6 +214,6 @@ def _backup(path: str, value: Any) -> Backup | None:
     return Backup(file, version, parent if isinstance(parent, str) else os.path.dirname(path), bool(value.get("skip")))
 
 
-def _is_plain(state: os.stat_result) -> bool:
+def is_plain(state: os.stat_result) -> bool:
     """A regular file with one name."""
     return stat.S_ISREG(state.st_mode) and state.st_nlink == 1

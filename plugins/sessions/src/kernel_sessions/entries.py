@@ -68,6 +68,11 @@ def fact_line(kind: str, value: str, session_id: str) -> bytes:
     return line({"type": kind, name: value, "sessionId": session_id})
 
 
+def plain_tag(text: str) -> str:
+    """A tag as it is kept: one line of what can be shown."""
+    return "".join(c for c in " ".join(text.split()) if c.isprintable())
+
+
 class Stamp:
     """Gives entries their chain fields; remembers the entry that the next one hangs from.
 

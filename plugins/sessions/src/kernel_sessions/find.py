@@ -37,9 +37,14 @@ def load(path: Path) -> Loaded | None:
         return None
     except OSError as error:
         raise SessionError(f"the transcript cannot be read: {error.strerror or error}", context=str(path)) from error
+    return active(journal)
+
+
+def active(journal: Journal) -> Loaded | None:
+    """The conversation that counts in what was read; ``None`` if there is none in it."""
     graph = Graph(journal)
     chain = graph.active()
-    return Loaded(path, journal, graph, chain) if chain.messages() else None
+    return Loaded(journal.path, journal, graph, chain) if chain.messages() else None
 
 
 def wanted(name: str, cwd: str) -> Loaded:

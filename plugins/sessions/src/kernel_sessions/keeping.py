@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kernel import SessionError, UsageError
 from kernel_sessions import running
-from kernel_sessions.entries import fact_line
+from kernel_sessions.entries import fact_line, plain_tag
 from kernel_sessions.linefile import LineFile
 from kernel_sessions.paths import config_home
 
@@ -26,7 +26,7 @@ def rename(path: Path, title: str) -> None:
 
 def tag(path: Path, text: str) -> None:
     """Tag a session; an empty text removes the tag."""
-    _append(path, "tag", "".join(c for c in " ".join(text.split()) if c.isprintable()))
+    _append(path, "tag", plain_tag(text))
 
 
 def delete(path: Path) -> list[Path]:

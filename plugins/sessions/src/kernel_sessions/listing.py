@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kernel_sessions.chain import first_prompt
 from kernel_sessions.paths import transcripts
-from kernel_sessions.reader import WINDOW, decode, light_facts
+from kernel_sessions.reader import decode, ends
 
 
 class Listed(Struct):
@@ -44,18 +44,16 @@ def listed(folders: list[Path]) -> list[Listed]:
 def _item(path: Path, stamp: int) -> Listed | None:
     """``None`` for a subagent's file and for one that holds nothing to show."""
     try:
-        with path.open("rb") as file:
-            head = file.read(WINDOW)
-            size = file.seek(0, 2)
+        seen = ends(path)
     except OSError:
         return None
-    entries = [entry for raw in head.split(b"\n") if raw and (entry := decode(raw))]
+    entries = [entry for raw in seen.head.split(b"\n") if raw and (entry := decode(raw))]
     if not entries or entries[0].get("isSidechain") is True:
         return None
-    facts = {kind: fact.value for kind, fact in light_facts(path).items()}
+    facts = {kind: fact.value for kind, fact in seen.facts().items()}
     said = first_prompt(entries)
     title = facts.get("custom-title") or facts.get("ai-title") or ""
     shown = title or facts.get("last-prompt") or facts.get("summary") or said
     first = next((e for e in entries if isinstance(e.get("cwd"), str)), {})
-    return Listed(path, size, datetime.fromtimestamp(stamp / 1e9, UTC), title, facts.get("tag", ""),
+    return Listed(path, seen.size, datetime.fromtimestamp(stamp / 1e9, UTC), title, facts.get("tag", ""),
                   str(first.get("gitBranch") or ""), str(first.get("cwd") or ""), " ".join(shown.split())) if shown else None

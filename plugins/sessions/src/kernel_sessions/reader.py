@@ -187,17 +187,32 @@ def facts_in(data: bytes, base: int = 0) -> dict[str, Fact]:
     return facts
 
 
+class Ends(Struct):
+    """The beginning and the end of a file, as listings read them. ``rest`` is empty where the beginning is all of it."""
+
+    size: int
+    head: bytes
+    rest: bytes = b""
+
+    def facts(self) -> dict[str, Fact]:
+        return {**facts_in(self.head), **facts_in(self.rest, self.size - len(self.rest))}
+
+
+def ends(path: Path) -> Ends:
+    """:raises OSError: the file cannot be read."""
+    with path.open("rb") as file:
+        head = file.read(WINDOW)
+        size = file.seek(0, 2)
+        if size <= WINDOW:
+            return Ends(size, head)
+        file.seek(size - WINDOW)
+        return Ends(size, head, file.read(WINDOW))
+
+
 def light_facts(path: Path) -> dict[str, Fact]:
-    """Facts from the beginning and the end of a file, as listings read them. Empty if it cannot be read."""
+    """Facts from the beginning and the end of a file. Empty if it cannot be read."""
     try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(0)
-            facts = facts_in(file.read(WINDOW))
-            if size > WINDOW:
-                file.seek(size - WINDOW)
-                facts.update(facts_in(file.read(WINDOW), size - WINDOW))
-            return facts
+        return ends(path).facts()
     except OSError:
         return {}
 

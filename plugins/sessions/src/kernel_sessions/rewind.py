@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from kernel import SessionError
-from kernel_sessions.checkpoints import Backup, Checkpoints
+from kernel_sessions.checkpoints import Backup, Checkpoints, is_plain
 
 
 def rewind(checkpoints: Checkpoints, message_id: str, *, dry_run: bool = False) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def _is_where_it_was(path: str, backup: Backup) -> bool:
         state = os.lstat(path)
     except OSError:
         return True
-    return stat.S_ISREG(state.st_mode) and state.st_nlink == 1
+    return is_plain(state)
 
 
 def _read(path: str) -> bytes | None:

@@ -70,9 +70,6 @@ class SideTranscript:
     def _read(self, path: Path) -> Journal:
         return read(path)
 
-    def _tell_meta(self, meta: dict[str, Any]) -> None:
-        self._file.write(line({"type": "agent_metadata", **meta}))
-
     def _describe(self, meta: dict[str, Any]) -> None:
         try:
             make_private(self._folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, get_args
@@ -15,12 +14,11 @@ from kernel_sessions.entries import Stamp
 from kernel_sessions.find import Loaded
 from kernel_sessions.fork import fork
 from kernel_sessions.linefile import Durability
-from kernel_sessions.paths import is_session_id, project_dir
+from kernel_sessions.paths import is_on, is_session_id, project_dir
 from kernel_sessions.reader import Fact
 from kernel_sessions.transcript import FileTranscript
 
 Maker = Callable[..., FileTranscript]
-ON = frozenset({"1", "true", "yes", "on"})
 
 
 class FileStore:
@@ -163,14 +161,10 @@ def _check(options: Options) -> None:
 
 def _is_kept(options: Options) -> bool:
     """Whether the session is written (section 3)."""
-    if not options.persist or _on("CLAUDE_CODE_SKIP_PROMPT_HISTORY"):
+    if not options.persist or is_on("CLAUDE_CODE_SKIP_PROMPT_HISTORY"):
         return False
-    is_child = _on("CLAUDE_CODE_CHILD_SESSION") and not options.print_mode
-    return not is_child or _on("CLAUDE_CODE_FORCE_SESSION_PERSISTENCE")
-
-
-def _on(variable: str) -> bool:
-    return os.environ.get(variable, "").strip().lower() in ON
+    is_child = is_on("CLAUDE_CODE_CHILD_SESSION") and not options.print_mode
+    return not is_child or is_on("CLAUDE_CODE_FORCE_SESSION_PERSISTENCE")
 
 
 def _durability(settings: Settings) -> tuple[Durability, list[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kernel import EntryKey, EntryStore, SessionError
 from kernel_sessions import find
-from kernel_sessions.chain import Graph
+from kernel_sessions.entries import line
 from kernel_sessions.find import Loaded
 from kernel_sessions.paths import is_session_id, project_dir, projects_dir
 from kernel_sessions.reader import Journal, collect, decode
@@ -101,9 +101,10 @@ class StoredSide(SideTranscript):
         return collect(path, self._old)
 
     def _describe(self, meta: dict[str, Any]) -> None:
-        known = {**_meta(self._old), **{k: v for k, v in meta.items() if v is not None}}
-        if not self._old or known != _meta(self._old):
-            self._tell_meta(known)
+        old = _meta(self._old)
+        known = {**old, **{k: v for k, v in meta.items() if v is not None}}
+        if not self._old or known != old:
+            self._file.write(line({"type": "agent_metadata", **known}))
 
 
 class StoredFinder:
@@ -158,10 +159,7 @@ class StoredFinder:
         if entries is None:
             return None
         path = projects_dir() / project / f"{session_id}.jsonl"
-        journal = collect(path, entries)
-        graph = Graph(journal)
-        chain = graph.active()
-        return Loaded(path, journal, graph, chain) if chain.messages() else None
+        return find.active(collect(path, entries))
 
     def _asked(self, method: str, *args: Any) -> Any:
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernel_sessions import running
-from kernel_sessions.paths import config_home, is_session_id
+from kernel_sessions.paths import config_home, is_session_id, make_private
 
 if TYPE_CHECKING:
     from kernel import Session, Settings
@@ -20,7 +20,6 @@ KEY = "cleanupPeriodDays"
 STAMP = ".kernel-swept"
 FLAT = ("plans", "debug", "shell-snapshots", "session-env")
 """Folders of ``CONFIG`` whose own old entries go."""
-KEPT = frozenset({"memory"})
 
 
 def begin(session: Session) -> None:
@@ -38,7 +37,7 @@ def begin(session: Session) -> None:
         session.notice(f"Old sessions are not removed: {problem}")
         return
     try:
-        stamp.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(stamp.parent)
         stamp.touch(mode=0o600)
         os.utime(stamp)
     except OSError:
@@ -76,7 +75,7 @@ def sweep(config: Path, oldest: float, own: str = "") -> list[Path]:
             if place.suffix == ".jsonl" and is_session_id(place.stem):
                 if place.stem.lower() not in alive and _is_old(place, oldest):
                     gone += [p for p in (place, place.with_suffix("")) if _remove(p)]
-            elif is_session_id(place.name) and place.name.lower() not in alive and place.name not in KEPT \
+            elif is_session_id(place.name) and place.name.lower() not in alive \
                     and not place.with_name(f"{place.name}.jsonl").exists() and _is_old(place, oldest) and _remove(place):
                 gone.append(place)
     for folder in _folders(config / "file-history") + _folders(config / "tasks"):

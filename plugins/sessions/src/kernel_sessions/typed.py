@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernel import Expansion, Extension, KernelError, Session, SessionError
+from kernel_sessions.entries import plain_tag
 
 
 class Typed:
@@ -34,7 +35,7 @@ class Tag(Typed):
     argument_hint = "[TAG]"
 
     async def expand(self, session: Session, args: str) -> Expansion:
-        tag = "".join(c for c in " ".join(args.split()) if c.isprintable())
+        tag = plain_tag(args)
         session.transcript.set("tag", tag)
         return Expansion(text=f"The session is tagged {tag!r}." if tag else "The session has no tag.")
 
@@ -81,7 +82,6 @@ class SessionExtension(Extension):
 
             sweep.begin(session)
             unfinished.go_on(session)
-
 
     async def close(self, session: Session) -> None:
         if session.parent is None:

@@ -6,7 +6,7 @@ import os
 from datetime import datetime
 
 from kernel import Session
-from kernel_sessions.checkpoints import ON
+from kernel_sessions.paths import is_on
 
 SWITCH = "CLAUDE_CODE_RESUME_INTERRUPTED_TURN"
 PROMPT = "Continue from where you left off."
@@ -14,7 +14,7 @@ PROMPT = "Continue from where you left off."
 
 def go_on(session: Session) -> None:
     """Make the words that continue the turn the session's first prompt."""
-    if os.environ.get(SWITCH, "").strip().lower() not in ON or session.options.prompt is not None:
+    if not is_on(SWITCH) or session.options.prompt is not None:
         return
     if not getattr(session.transcript, "unfinished", False) or session.transcript.restored.deferred:
         return

@@ -71,9 +71,9 @@ def _shadow(session: Session, cwd: str) -> Shadow:
     from kernel_sessions.shadow import Shadow
 
     known: dict[str, Shadow] = session.plugin_state.setdefault(STATE, {})
-    if not known:
-        _remove_of_dead(session.transcript.checkpoints.folder)  # type: ignore[attr-defined]
     folder = session.transcript.checkpoints.folder  # type: ignore[attr-defined]  # asked before
+    if not known:
+        _remove_of_dead(folder)
     root = f"{folder} {git_root(Path(cwd))}"
     if root not in known:
         known[root] = Shadow(folder / f"shadow-{len(known)}-{os.getpid()}", cwd)
