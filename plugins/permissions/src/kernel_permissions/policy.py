@@ -38,8 +38,10 @@ class RulesPolicy:
 
     def like(self, facts: Callable[[], Facts], *, tools: Callable[[str], Tool | None],
              apply: Callable[[list[dict[str, Any]]], list[str]]) -> RulesPolicy:
-        """The same policy for other facts."""
-        return RulesPolicy(facts, tools=tools, apply=apply, complain=self._complain, auto_mode=self._auto)
+        """The same policy for other facts. What was parsed for the one counts for the other."""
+        other = RulesPolicy(facts, tools=tools, apply=apply, complain=self._complain, auto_mode=self._auto)
+        other._parser = self._parser
+        return other
 
     @cached_property
     def _parser(self) -> Parser:
@@ -50,7 +52,7 @@ class RulesPolicy:
     def _decision(self, call: PermissionCall, note: Callable[[str], None] | None = None) -> Decision:
         from .decide import Decision  # with all that reads shell commands; not needed before the first call
 
-        return Decision(call, self._facts(), self._parser, note) if note else Decision(call, self._facts(), self._parser)
+        return Decision(call, self._facts(), self._parser, note)
 
     def decide(self, call: PermissionCall) -> Verdict:
         if self._auto is not None:
