@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kernel import Session, Tool, ToolContext
+from kernel import Session
 
 from .facts import Facts
 from .policy import RulesPolicy
 from .rules import RuleSet
-from .sources import homes
+from .sources import homes, opinion, tool_named
 
 if TYPE_CHECKING:
     from .sources import Sources
 
-_BEHAVIORS = ("allow", "ask", "deny")
-
 
 def policy_of(session: Session, main: Sources, conversation: RulesPolicy) -> RulesPolicy:
     """What decides in the subagent that the session is."""
-
-    def tool(name: str) -> Tool | None:
-        found: Tool | None = session.toolbox.by_name.get(name)
-        return found
 
     def apply(changes: list[dict[str, Any]]) -> list[str]:
         """A lasting answer counts for all; a mode that was the conversation's goes with it."""
@@ -35,7 +30,7 @@ def policy_of(session: Session, main: Sources, conversation: RulesPolicy) -> Rul
             session.state = msgspec.structs.replace(session.state, permission_mode=after)
         return problems
 
-    return conversation.like(AgentFacts(session, main), tools=tool, apply=apply)
+    return conversation.like(AgentFacts(session, main), tools=partial(tool_named, session), apply=apply)
 
 
 class AgentFacts:
@@ -56,15 +51,9 @@ class AgentFacts:
         return self._made
 
     def _make(self, whole: Facts, grants: tuple[str, ...]) -> Facts:
-        rules = [rule for behavior in _BEHAVIORS for rule in whole.rules.lists[behavior] if rule.source != "skill"]
-        rules += self._main.granted(grants)
+        rules = [*(rule for rule in whole.rules.rules if rule.source != "skill"), *self._main.granted(grants)]
         cwd, *more = whole.places.directories
         return Facts(RuleSet(rules), whole.view, cwd, (*more, self._session.project_root), own=whole.own,
-                     bypass_available=whole.bypass_available, classifier=whole.classifier, sandboxed=whole.sandboxed,
-                     plan_file=whole.plan_file, opinion=self._opinion, homes=lambda: homes(self._session),
+                     bypass_available=whole.bypass_available, sandboxed=whole.sandboxed,
+                     plan_file=whole.plan_file, opinion=partial(opinion, self._session), homes=partial(homes, self._session),
                      classify_shell=whole.classify_shell, wide=whole.wide)
-
-    def _opinion(self, tool: Tool, input: dict[str, Any]) -> str | None:
-        if type(tool).check_permissions is Tool.check_permissions:
-            return None
-        return tool.check_permissions(input, ToolContext(self._session, "", tool.name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ class RulesFactory:
         from .updates import Updates
 
         sources = Sources(session)
-        return SessionPolicy(sources, sources.facts, tools=sources.tool, apply=Updates(session, sources).apply,
+        return SessionPolicy(sources, sources.facts, tools=partial(tool_named, session), apply=Updates(session, sources).apply,
                              complain=sources.warn, auto_mode=open_auto(session))
 
 
@@ -65,18 +66,12 @@ class Sources:
         self.removed: set[tuple[str, str, str]] = set()
         self.directories: list[str] = []
         self.dropped_directories: set[str] = set()
-        self._known: set[str] = set()
         self._facts: Facts | None = None
         self._seen: tuple[object, ...] = ()
         self.facts()
 
     def warn(self, text: str) -> None:
         self.session.harness.announce(text)
-
-    def tool(self, name: str) -> Tool | None:
-        """A tool of the session by its name or an old name."""
-        found: Tool | None = self.session.toolbox.by_name.get(name)
-        return found
 
     def changed(self) -> None:
         """The next call sees the session's new rules and directories."""
@@ -96,7 +91,8 @@ class Sources:
         return Facts(RuleSet(self._rules()), self.view, self.cwd,
                      tuple(d for d in absolute if d not in self.dropped_directories),
                      own=(str(session.settings.config_dir),), bypass_available=self.bypass_available(),
-                     sandboxed=self._sandboxed(), plan_file=self._plan_file, opinion=self._opinion, homes=lambda: homes(session),
+                     sandboxed=self._sandboxed(), plan_file=self._plan_file,
+                     opinion=partial(opinion, session), homes=partial(homes, session),
                      classify_shell=next(iter(personal(session, "autoMode.classifyAllShell")), None) is True,
                      wide=next(iter(personal(session, "kernel.permissions.readOnly")), None) == "wide")
 
@@ -104,8 +100,7 @@ class Sources:
     def _rules(self) -> list[Rule]:
         session = self.session
         managed_only = session.settings.managed("allowManagedPermissionRulesOnly") is True
-        manifests = [plugin.manifest for plugin in session.plugins if plugin.manifest]
-        known = {name for manifest in manifests for name in manifest.kernel.provides.get("tools", ())}
+        known = self._provided()
         rules: list[Rule] = []
         for behavior in BEHAVIORS:
             for layer, texts in session.settings.by_layer(f"permissions.{behavior}"):
@@ -124,16 +119,20 @@ class Sources:
         options = session.options
         rules += self._read(split_flag(options.allowed_tools), "allow", "cli", self.cwd, "--allowedTools", known)
         rules += self._read(split_flag(options.disallowed_tools), "deny", "cli", self.cwd, "--disallowedTools", known)
-        rules += self._read(session.state.grants, "allow", "skill", self.cwd, "a skill's allowed-tools", known)
-        self._known = known
+        rules += self.granted(session.state.grants)
         rules += self.added
         return [r for r in rules if (r.source, r.behavior, r.text) not in self.removed or r in self.added]
 
     def granted(self, grants: tuple[str, ...]) -> list[Rule]:
-        """The rules of a subagent's grants; none where managed rules alone count."""
+        """The rules of grants that a context has from skills; none where managed rules alone count."""
         if self.session.settings.managed("allowManagedPermissionRulesOnly") is True:
             return []
-        return self._read(grants, "allow", "skill", self.cwd, "a skill's allowed-tools", self._known)
+        return self._read(grants, "allow", "skill", self.cwd, "a skill's allowed-tools", self._provided())
+
+    def _provided(self) -> set[str]:
+        """Tools that plugins bring by their manifests."""
+        manifests = [plugin.manifest for plugin in self.session.plugins if plugin.manifest]
+        return {name for manifest in manifests for name in manifest.kernel.provides.get("tools", ())}
 
     def _salvaged(self, known: set[str]) -> list[Rule]:
         """Deny and ask rules of settings files that were set aside as a whole."""
@@ -222,10 +221,18 @@ class Sources:
         folder, name = os.path.split(path)
         return folder == str(self.session.settings.config_dir / "plans") and name.endswith(".md")
 
-    def _opinion(self, tool: Tool, input: dict[str, Any]) -> str | None:
-        if type(tool).check_permissions is Tool.check_permissions:
-            return None
-        return tool.check_permissions(input, ToolContext(self.session, "", tool.name))
+
+def tool_named(session: Session, name: str) -> Tool | None:
+    """A tool of the session by its name or an old name."""
+    found: Tool | None = session.toolbox.by_name.get(name)
+    return found
+
+
+def opinion(session: Session, tool: Tool, input: dict[str, Any]) -> str | None:
+    """What a tool itself says to a call; ``None``: it has no opinion of its own."""
+    if type(tool).check_permissions is Tool.check_permissions:
+        return None
+    return tool.check_permissions(input, ToolContext(session, "", tool.name))
 
 
 FOLDERS = "permissions.folders"
