@@ -63,7 +63,11 @@ def test_servers_are_added_listed_and_removed(place: Place) -> None:
 
     code, out, _ = place.run("list")
     assert code == 1 and "good (local)" in out and "- connected" in out and "web (user): http://127.0.0.1:9/mcp" in out
-    assert "failed: ConnectError" in out and "shared (project): no-such-program - disabled: waits for approval" in out
+    assert "failed: ConnectError" in out
+    undecided = "shared (project): no-such-program - pending approval: an interactive session asks first, kernel -p "
+    assert f"{undecided}connects it without asking" in out
+    (place.config / "settings.json").write_text('{"kernel": {"mcp": {"require_approval_in_print_mode": true}}}')
+    assert f"{undecided}leaves it out" in place.run("get", "shared", "--no-check")[1]
     assert "s3cret" not in out and "b=c" not in out and "a: b" not in out
     code, out, _ = place.run("get", "good", "--json")
     assert code == 0 and "extra_0" in json.loads(out)[0]["tools"] and json.loads(out)[0]["config"]["env"] == {"A": "***"}

@@ -250,7 +250,7 @@ def listed(name: str | None, as_json: bool, timeout: float, check: bool) -> int:
         raise KernelError(f"there is no MCP server {name!r}", hint="kernel mcp list")
     facts = _health(desk, servers, timeout) if check else {s.name: {"status": "not checked", "error": ""} for s in servers}
     rows = [{"name": s.name, "scope": s.scope, "source": s.source, "config": s.shown(), **facts[s.name]} for s in servers]
-    rows += [{"name": n, "scope": s.scope, "source": s.source, "config": s.shown(), "status": "disabled", "error": reason}
+    rows += [{"name": n, "scope": s.scope, "source": s.source, "config": s.shown(), **_not_connected(desk, n, reason)}
              for n, (s, reason) in sorted(off.items())]
     if as_json:
         print(json.dumps(rows, indent=2, ensure_ascii=False))
@@ -262,6 +262,19 @@ def listed(name: str | None, as_json: bool, timeout: float, check: bool) -> int:
         if name is not None:
             _details(row)
     return 1 if any(row["status"] in ("failed", "needs-auth") for row in rows) else 0
+
+
+def _not_connected(desk: Desk, name: str, reason: str) -> dict[str, str]:
+    """Status and words for a server that is not connected here. Who may connect an undecided one differs from mode to mode."""
+    import msgspec
+
+    from kernel_mcp.sources import PENDING_APPROVAL, approval
+
+    if reason != PENDING_APPROVAL:
+        return {"status": "disabled", "error": reason}
+    asked = approval(name, msgspec.structs.replace(desk.options, print_mode=True), desk.settings)
+    return {"status": "pending approval", "error": "an interactive session asks first, kernel -p "
+            + ("leaves it out" if asked else "connects it without asking")}
 
 
 def _details(row: dict[str, Any]) -> None:
