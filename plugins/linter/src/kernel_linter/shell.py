@@ -53,11 +53,9 @@ def leaves_root(text: str) -> str:
     return ""
 
 
-def unquoted_roots(text: str) -> list[tuple[int, int, str]]:
-    """Path variables outside quotes in a shell line, with the span of the word they stand in."""
-    out = []
-    quote = ""
-    at = 0
+def _bare(text: str) -> Iterator[tuple[int, str]]:
+    """The characters of a shell line that stand outside quotes and are not escaped, with their places."""
+    quote, at = "", 0
     while at < len(text):
         char = text[at]
         if char == "\\" and quote != "'":
@@ -67,15 +65,20 @@ def unquoted_roots(text: str) -> list[tuple[int, int, str]]:
             quote = "" if char == quote else quote
         elif char in "\"'":
             quote = char
-        elif match := _ANY_ROOT.match(text, at):
-            end = match.end()
-            while end < len(text) and (text[end].isalnum() or text[end] in "/._-+@%"):
-                end += 1
-            out.append((at, end, match[0]))
-            at = end
-            continue
+        else:
+            yield at, char
         at += 1
-    return out
+
+
+def quoted_roots(text: str) -> tuple[str, str] | None:
+    """The first path variable outside quotes in a shell line, and the line with the words of all of them quoted."""
+    found = [match for at, char in _bare(text) if char == "$" and (match := _ANY_ROOT.match(text, at))]
+    for match in reversed(found):
+        end = match.end()
+        while end < len(text) and (text[end].isalnum() or text[end] in "/._-+@%"):
+            end += 1
+        text = f'{text[:match.start()]}"{text[match.start():end]}"{text[end:]}'
+    return (found[0][0], text) if found else None
 
 
 def words(text: str) -> list[str]:
@@ -90,20 +93,11 @@ def words(text: str) -> list[str]:
 
 def parts(text: str) -> list[str]:
     """A line cut at the operators that stand outside quotes; parentheses of groups are dropped."""
-    out, start, quote, at = [], 0, "", 0
-    while at < len(text):
-        char = text[at]
-        if char == "\\" and quote != "'":
-            at += 2
-            continue
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "\"'":
-            quote = char
-        elif char in ";|\n()" or (char == "&" and text[at - 1:at] not in (">", "<") and text[at + 1:at + 2] != ">"):
+    out, start = [], 0
+    for at, char in _bare(text):
+        if char in ";|\n()" or (char == "&" and text[at - 1:at] not in (">", "<") and text[at + 1:at + 2] != ">"):
             out.append(text[start:at])
             start = at + 1
-        at += 1
     return [p for p in (w.strip() for w in [*out, text[start:]]) if p]
 
 

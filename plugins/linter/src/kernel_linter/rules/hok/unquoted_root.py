@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from kernel_linter.hooks_model import Handler
 from kernel_linter.rule import Diagnostic
-from kernel_linter.shell import unquoted_roots
+from kernel_linter.shell import quoted_roots
 
 CODE = "HOK024"
 SEVERITY = "warning"
@@ -30,13 +30,11 @@ SINCE = "0.1.0"
 def check(handler: Handler) -> Iterator[Diagnostic]:
     if not handler.shell_form or handler.data.get("shell") == "powershell":
         return
-    found = unquoted_roots(handler.command)
+    found = quoted_roots(handler.command)
     if found:
-        text = handler.command
-        for start, end, _ in reversed(found):
-            text = f'{text[:start]}"{text[start:end]}"{text[end:]}'
+        first, text = found
         yield handler.at(
-            f"command: {found[0][2]} is not quoted: it breaks for every path with a space",
+            f"command: {first} is not quoted: it breaks for every path with a space",
             "command",
             fix=handler.set_value("command", text, "quote it"),
         )

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from kernel_linter.hooks_help import writes_to
 from kernel_linter.rule import Diagnostic
 from kernel_linter.servers import Monitor
-from kernel_linter.shell import plugin_paths, unquoted_roots
+from kernel_linter.shell import plugin_paths, quoted_roots
 
 CODE = "MON004"
 SEVERITY = "warning"
@@ -28,13 +28,11 @@ SINCE = "0.1.0"
 
 
 def check(monitor: Monitor) -> Iterator[Diagnostic]:
-    found = unquoted_roots(monitor.command)
+    found = quoted_roots(monitor.command)
     if found:
-        text = monitor.command
-        for start, end, _ in reversed(found):
-            text = f'{text[:start]}"{text[start:end]}"{text[end:]}'
+        first, text = found
         yield monitor.at(
-            f"command: {found[0][2]} is not quoted: it breaks for every path with a space",
+            f"command: {first} is not quoted: it breaks for every path with a space",
             "command",
             fix=monitor.file.set_value(text, *monitor.path, "command", message="quote it"),
         )
