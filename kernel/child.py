@@ -25,8 +25,7 @@ from msgspec import Struct
 from kernel import events as e
 from kernel.extension import each, open_all
 from kernel.loop import turns
-from kernel.messages import Block, History, Role, normalise, reminder, text_of
-from kernel.middleware import fold_model
+from kernel.messages import Block, History, Role, normalise, reminder, text_block, text_of
 from kernel.models import ModelInfo, ModelProvider, Usage
 from kernel.outcome import Turn, ending, make_result
 from kernel.output import AssistantMessage, Output, ResultMessage, StreamMessage, SystemMessage, ToolProgress, UserMessage
@@ -108,7 +107,7 @@ class Child(Session):
         self.options = msgspec.structs.replace(parent.options, **changes)
         if spec.model is not None and spec.model[1].id != self.model_info.id:
             self.provider, self.model_info = spec.model
-            self.call_model = fold_model(list(self.harness.middleware), self.provider.stream)
+            self.fold()
         self.state = msgspec.structs.replace(
             parent.state, cwd=spec.cwd or parent.state.cwd, model=self.model_info.id, grants=spec.grants,
             permission_mode=spec.mode or parent.state.permission_mode)
@@ -177,7 +176,7 @@ class Child(Session):
 
     def _admit(self, prompt: str | list[Block]) -> None:
         """The task, as the first user message or the next one. No hook sees it: no person typed it."""
-        blocks: list[Block] = [{"type": "text", "text": prompt}] if isinstance(prompt, str) else list(prompt)
+        blocks: list[Block] = [text_block(prompt)] if isinstance(prompt, str) else list(prompt)
         close_calls(self, "The agent was stopped.")
         before = self.take_pending()
         self.history.append("user", [*before, *blocks])
@@ -227,7 +226,7 @@ class Child(Session):
     def say(self, subtype: str, **data: Any) -> None:
         if subtype == "permission_denied":
             data["agent_id"] = self.agent_id
-        self.emit(SystemMessage(uuid=self.clock.new_id(), session_id=self.id, subtype=subtype, data=data))
+        super().say(subtype, **data)
 
     def set_title(self, title: str | None) -> None:
         """Has none."""

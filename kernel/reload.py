@@ -19,7 +19,6 @@ from msgspec import Struct, field
 from kernel.dispatch import Dispatcher
 from kernel.errors import LoadError
 from kernel.extension import Extension, each
-from kernel.middleware import fold_model, fold_tool
 from kernel.plugins import Plugin, PluginSet, decide
 from kernel.registry import Registry
 from kernel.settings import Settings
@@ -66,9 +65,7 @@ async def reload(session: Session) -> Reloaded:
             harness.__dict__[kind] = _refilled(harness, kind, before[kind], same)
     await _extensions(session, before["extensions"])
     _tools(session, before["tools"])
-    middleware = list(harness.middleware)
-    session.call_model = fold_model(middleware, session.provider.stream)
-    session.run_tool = fold_tool(middleware, lambda tool, input, context: tool.call(input, context))
+    session.fold()
     await each(session, "reload")
     return done
 

@@ -27,7 +27,7 @@ from kernel.prompt import Section, gather, joined, opening, system_sections
 from kernel.spending import Spending
 from kernel.stream import Assembler
 from kernel.toolbox import Toolbox
-from kernel.tools import ReadState, State
+from kernel.tools import ReadState, State, ToolRunner
 from kernel.transcript import Entry, Transcript
 from kernel.voice import Emit, Voice
 
@@ -131,9 +131,13 @@ class Session(Voice):
         self.system: list[Block] = []
         self.sections: list[Section] = []
         """What ``system`` and the front of the first user message are made of, and where each text comes from."""
-        middleware = list(harness.middleware)
+        self.fold()
+
+    def fold(self) -> None:
+        """Put the middleware around the model and the tools; anew whenever either side changed."""
+        middleware = list(self.harness.middleware)
         self.call_model: ModelCaller = fold_model(middleware, self.provider.stream)
-        self.run_tool = fold_tool(middleware, lambda tool, input, context: tool.call(input, context))
+        self.run_tool: ToolRunner = fold_tool(middleware, lambda tool, input, context: tool.call(input, context))
 
     @property
     def settings(self) -> Settings:
@@ -354,7 +358,7 @@ class Session(Voice):
         if info.id != self.model_info.id:
             self.history = History(normalise(self.history.messages, keep_thinking=False)[0])
         self.provider, self.model_info = provider, info
-        self.call_model = fold_model(list(self.harness.middleware), provider.stream)
+        self.fold()
         self.state = msgspec.structs.replace(self.state, model=info.id)
 
     def rewrite(self, messages: list[tuple[Role, list[Block]]]) -> None:

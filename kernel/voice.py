@@ -37,7 +37,7 @@ class Voice:
 
     def say(self, subtype: str, **data: Any) -> None:
         """Emit a ``system`` message."""
-        self._emit(SystemMessage(uuid=self.clock.new_id(), session_id=self.id, subtype=subtype, data=data))
+        self.emit(SystemMessage(uuid=self.clock.new_id(), session_id=self.id, subtype=subtype, data=data))
 
     def notice(self, text: str, *, level: str = "warning", guard: bool = False) -> None:
         """Tell the person something. ``guard``: a guard does not work, which is announced in every output format."""
