@@ -67,14 +67,11 @@ def _main(args: list[str]) -> int:
 def _command(args: list[str]) -> int:
     """Run what the first word or two name: a plugin's command (``plugins install``), ours, or else the whole line is a run."""
     name = ALIASES.get(args[0], args[0]) if args else ""
-    words = [name, *args[1:2]]
     if _is_word(name) and name != "run":
-        for count in (2, 1):  # the longer name is the more special one
-            taken = words[:count]
-            if len(taken) == count and all(map(_is_word, taken)) and (count == 2 or name not in COMMANDS):
-                command = _of_a_plugin(" ".join(taken))
-                if command is not None:
-                    return command.run(args[count:])
+        names = [f"{name} {word}" for word in args[1:2] if _is_word(word)]  # the longer name is the more special one
+        names += [] if name in COMMANDS else [name]
+        if found := _of_a_plugin(names):
+            return found[1].run(args[len(found[0].split()):])
         if name not in COMMANDS and args[1:] in ([], ["-h"], ["--help"]):
             from kernel.cli.commands import group_help
 
@@ -87,15 +84,17 @@ def _command(args: list[str]) -> int:
     return int(import_module("kernel.cli.run").main(["-p", *args[1:]] if name == "run" else args))
 
 
-def _of_a_plugin(name: str) -> Command | None:
+def _of_a_plugin(names: list[str]) -> tuple[str, Command] | None:
     """The command that a plugin brings. Where that plugin cannot be used, a command of ours takes its place and says so."""
+    if not names:
+        return None
     from kernel.cli.commands import plugin_command
     from kernel.errors import PluginError
 
     try:
-        return plugin_command(name)
+        return plugin_command(names)
     except PluginError as error:
-        if name not in OWN:
+        if names[0] not in OWN:
             raise
         print(f"Warning: {error}", file=sys.stderr)
         return None

@@ -6,14 +6,16 @@ from typing import Any
 
 from kernel.frontend import Command
 from kernel.installed import here
-from kernel.plugins import PluginSet, decide, find
+from kernel.plugins import Plugin, PluginSet, decide, find
 from kernel.registry import Registry
 
 
-def plugin_command(name: str) -> Command | None:
-    """The command of that name; only the plugin that provides it is loaded. ``None``: nobody provides it."""
+def plugin_command(names: list[str]) -> tuple[str, Command] | None:
+    """The first of these names that a plugin provides, and its command; no other plugin is loaded. ``None``: nobody does."""
     found = find(installed=here())
-    if not any(p.manifest and name in p.manifest.kernel.provides.get("commands", ()) for p in found):
+    provided = _provided(found)
+    name = next((name for name in names if name in provided), None)
+    if name is None:
         return None
     decide(found, _blocked())
     plugins = PluginSet(found)
@@ -26,7 +28,7 @@ def plugin_command(name: str) -> Command | None:
 
         raise PluginError(provider.name, f"does not bring the command {name!r}: {'; '.join(provider.errors) or 'not registered'}",
                           hint="kernel doctor shows all plugins")
-    return command
+    return None if command is None else (name, command)
 
 
 def _blocked() -> list[str]:
@@ -39,7 +41,11 @@ def _blocked() -> list[str]:
 
 def summaries() -> dict[str, str]:
     """Name -> plugin of every command that a plugin provides."""
-    return {name: p.name for p in find(installed=here()) if p.manifest for name in p.manifest.kernel.provides.get("commands", ())}
+    return _provided(find(installed=here()))
+
+
+def _provided(found: list[Plugin]) -> dict[str, str]:
+    return {name: p.name for p in found if p.manifest for name in p.manifest.kernel.provides.get("commands", ())}
 
 
 def group_help(name: str) -> str:
@@ -55,10 +61,10 @@ def group_help(name: str) -> str:
 
 def group(name: str) -> list[tuple[str, str]]:
     """Second word and summary of every command of a group, in order."""
-    theirs = {full: plugin for full, plugin in summaries().items() if full.startswith(f"{name} ")}
+    found = find(installed=here())
+    theirs = {full: plugin for full, plugin in _provided(found).items() if full.startswith(f"{name} ")}
     if not theirs:
         return []
-    found = find(installed=here())
     decide(found, _blocked())
     plugins = PluginSet(found)
     rows: list[tuple[str, str]] = []
