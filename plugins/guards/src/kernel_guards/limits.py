@@ -62,13 +62,13 @@ class Limits(Extension):
                 if name in part and not _is_limit(part[name]):
                     raise UsageError("must be a positive number", context=f"settings, {where}.{name}")
         calls = whole.get("calls", {})
-        if not isinstance(calls, dict) or not all(_is_count(n) for n in calls.values()):
+        if not isinstance(calls, dict) or not all(is_count(n) for n in calls.values()):
             raise UsageError("must map plugins to numbers of calls", context=f"settings, {SETTINGS}.calls")
         for name in sorted(set(calls) - {p.name for p in harness.plugins}):
             harness.announce(f"settings, {SETTINGS}.calls: there is no plugin {name!r}, so nothing is counted for it")
         if not isinstance(whole.get("repeats", True), bool):
             raise UsageError("must be true or false", context=f"settings, {SETTINGS}.repeats")
-        if not _is_count(whole.get("repeatBudget", 0)):
+        if not is_count(whole.get("repeatBudget", 0)):
             raise UsageError("must be a whole number, 0 or more", context=f"settings, {SETTINGS}.repeatBudget")
 
     async def open(self, session: Session) -> None:
@@ -101,7 +101,7 @@ class CallLimit(Middleware):
         session = context.session
         most = session.settings.own(f"{SETTINGS}.calls")
         plugin = session.harness.tools.owner(tool.name) or ""
-        if not isinstance(most, dict) or not _is_count(most.get(plugin)):
+        if not isinstance(most, dict) or not is_count(most.get(plugin)):
             return await next(tool, input, context)
         made: dict[str, Any] = session.root.plugin_state.setdefault(CALLS, {})
         if made.get(plugin, 0) >= most[plugin]:
@@ -143,7 +143,7 @@ def _is_limit(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
-def _is_count(value: Any) -> bool:
+def is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from kernel import Extension, Middleware, Session, Tool, ToolContext, ToolResult, ToolRunner
 from kernel_guards import fingerprints
+from kernel_guards.limits import is_count
 
 STATE = "guards.repeats"
 BUDGET = 6
@@ -44,7 +45,7 @@ def seen(session: Session) -> Seen:
 
 def budget(session: Session) -> int:
     given = session.settings.own("kernel.guards.repeatBudget")
-    return given if isinstance(given, int) and not isinstance(given, bool) and given >= 0 else BUDGET
+    return int(given) if is_count(given) else BUDGET
 
 
 class Repeats(Middleware):
