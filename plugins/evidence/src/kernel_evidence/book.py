@@ -40,7 +40,7 @@ class Evidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def moment(self) -> datetime:
-        return datetime.fromisoformat(self.retrieved_at.replace("Z", "+00:00"))
+        return datetime.fromisoformat(self.retrieved_at)
 
 
 class TurnRecord(Struct):

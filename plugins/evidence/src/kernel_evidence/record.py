@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kernel import Block, Extension, Harness, Leave, Session, UsageError, reminder
+from kernel import Block, Extension, Harness, Leave, Session, UsageError, reminder, text_of
 from kernel_evidence.book import book, record_path, turn_of
 from kernel_evidence.validators import cited_in
 
@@ -37,8 +37,6 @@ class EvidenceRecord(Extension):
 
     async def at_end(self, session: Session, leave: Leave) -> None:
         kept = book(session)
-        if session.parent is not None:
-            return
         found = kept.of(turn_of(session))
         answer = _answer(session)
         cited = [e for e in cited_in(session.result_facts.get("structured_output"), answer) if e in kept.items]
@@ -78,7 +76,7 @@ class EvidenceRecord(Extension):
 def _answer(session: Session) -> str:
     for role, blocks in reversed(session.history.messages):
         if role == "assistant":
-            return "".join(str(b.get("text", "")) for b in blocks if b.get("type") == "text")
+            return text_of(blocks)
     return ""
 
 
