@@ -55,7 +55,11 @@ class Database:
                 self.engine = create_engine(address, pool_pre_ping=True, connect_args={"connect_timeout": PATIENCE_S})
             metadata.create_all(self.engine)
         except (SQLAlchemyError, ImportError) as error:
-            raise OSError(f"{self.shown}: {str(getattr(error, 'orig', None) or error).splitlines()[0]}") from error
+            raise self.failure(error) from error
+
+    def failure(self, error: Exception) -> OSError:
+        """What a library of the database said, in one line and without the password."""
+        return OSError(f"{self.shown}: {str(getattr(error, 'orig', None) or error).splitlines()[0]}")
 
     @staticmethod
     def _make_private(path: str | None) -> None:

@@ -104,7 +104,7 @@ class SqlStore:
             with self._database.engine.connect().execution_options(kernel_reads=reads) as connection, connection.begin():
                 yield connection
         except SQLAlchemyError as error:
-            raise OSError(f"{self._database.shown}: {str(getattr(error, 'orig', None) or error).splitlines()[0]}") from error
+            raise self._database.failure(error) from error
 
 
 def _where(key: EntryKey) -> dict[str, Any]:
