@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from kernel import Component, find_components, read_frontmatter
+from kernel import Component, Frontmatter, find_components, read_frontmatter
 from kernel_output_styles.builtin import EXPLANATORY, LEARNING
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _named(session: Session, wanted: str, active: Active) -> Style | None:
         return BUILT_IN[DEFAULT]
     found = find_components(session, "output-styles", ("managed", "project", "user", "plugin"))
     active.problems += [str(fault) for fault in found.faults]
-    names = [(_names(component, active), component) for component in found.items]
+    names = [(_names(component, read_frontmatter(component.path, body=False)), component) for component in found.items]
     for fits in (wanted.__eq__, lambda name: name.lower() == wanted.lower()):
         for mine, component in names:
             if any(fits(name) for name in mine) and (style := _read(component, active)) is not None:
@@ -116,8 +116,8 @@ def _named(session: Session, wanted: str, active: Active) -> Style | None:
     return BUILT_IN.get(wanted.lower())
 
 
-def _names(component: Component, active: Active) -> list[str]:
-    head = read_frontmatter(component.path, body=False)
+def _names(component: Component, head: Frontmatter) -> list[str]:
+    """What a style is called: by itself or its file, and behind its plugin's name."""
     name = head.fields.get("name")
     own = name.strip() if isinstance(name, str) and name.strip() else os.path.basename(component.path)[:-3]
     own = _REMINDER.sub(r"<\\", " ".join(_CONTROL.sub(" ", own).split()))  # it stands in a heading and in a reminder
@@ -136,6 +136,6 @@ def _read(component: Component, active: Active) -> Style | None:
     keep = head.fields.get("keep-coding-instructions")
     if keep is not None and not isinstance(keep, bool):
         active.problems.append(f"{component.path}: keep-coding-instructions: must be true or false")
-    name = _names(component, active)[-1]
+    name = _names(component, head)[-1]
     text = _REMINDER.sub(r"<\\", head.body.strip())
     return Style(name=name, text=f"# Output style: {name}\n{text}", coding=keep is True or head.lost, source=component.path)
