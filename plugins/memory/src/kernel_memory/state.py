@@ -25,7 +25,8 @@ class Memory:
         self.loader = Loader(session)
         self.first: list[Instruction] = []
         """What the context began with."""
-        self.auto = auto.of_session(session)
+        above: Memory | None = session.root.plugin_state.get(KEY) if session.parent else None
+        self.auto: auto.AutoMemory | None = above.auto if above is not None else auto.of_session(session)
         self.git = ""
         """How the repository stood at the start."""
         self.asked: set[str] = set()
@@ -62,17 +63,18 @@ class Memory:
 
     def _remember(self) -> None:
         """Files that were told before the session was resumed."""
-        for role, blocks in self.session.history.messages:
-            for block in blocks if role == "user" else ():
-                text = block.get("text")
-                if isinstance(text, str) and "Contents of /" in text:
-                    self.loader.note(_TOLD.findall(text))
+        for text in self._told():
+            self.loader.note(_TOLD.findall(text))
+
+    def _told(self) -> list[str]:
+        """What the history says of instruction files."""
+        return [text for role, blocks in self.session.history.messages if role == "user" for block in blocks
+                if isinstance(text := block.get("text"), str) and "Contents of /" in text]
 
     async def tell_news(self) -> None:
         """In a resumed conversation: files of the start that it was not told, or not as they are now."""
-        texts = [text for role, blocks in self.session.history.messages if role == "user" for block in blocks
-                 if isinstance(text := block.get("text"), str) and "Contents of /" in text]
-        news = [i for i in self.first if not any(i.shown() in text for text in texts)]
+        told = self._told()
+        news = [i for i in self.first if not any(i.shown() in text for text in told)]
         if news:
             self.session.add_context("\n\n".join([files.SINCE, *(i.shown() for i in news)]))
             await self.announce(news)
