@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kernel import Extension, ReadState, ToolContext, ToolError
-from kernel_tools_files.encoding import decode
+from kernel_tools_files.encoding import decode, inert
 from kernel_tools_files.seen import digest
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _fenced(path: str, lines: list[str]) -> str:
     shown = [line if len(line) <= LINE else f"{line[:LINE]}..." for line in lines[:LINES]]
     if len(lines) > LINES:
         shown.append(f"... ({len(lines) - LINES} more lines of difference)")
-    text = "\n".join(shown).replace("</system-reminder", "<\\/system-reminder")
+    text = inert("\n".join(shown))
     mark = "~~~~"
     while mark in text:
         mark += "~"

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from kernel import Extension, PermissionCall, ToolContext, ToolError, reminder, text_of
+from kernel_tools_files.encoding import inert
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,15 +81,10 @@ async def _attach(session: Session, tool: Tool, given: str, path: str) -> None:
         if result.failed:
             raise ToolError("failed", result.content if isinstance(result.content, str) else text_of(result.content))
     except ToolError as error:
-        session.add_context(f"The prompt mentions the file {path}, which is not attached: {_inside(str(error))}")
+        session.add_context(f"The prompt mentions the file {path}, which is not attached: {inert(str(error))}")
         return
     head = f"The prompt mentions the file {path}:"
     if isinstance(result.content, str):
-        session.add_context(f"{head}\n{_inside(result.content)}")
+        session.add_context(f"{head}\n{inert(result.content)}")
     else:
         session.pending += [reminder(head), *result.content]  # an image, a document
-
-
-def _inside(text: str) -> str:
-    """A file cannot end the reminder that it stands in."""
-    return text.replace("</system-reminder", "<\\/system-reminder")
