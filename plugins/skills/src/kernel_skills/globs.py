@@ -17,11 +17,15 @@ Segment = re.Pattern[str] | None
 """What one part of a path must be; ``None`` for ``**``, any number of parts."""
 
 
-def matches(patterns: list[str], path: str, root: str) -> bool:
-    """Whether a file, as it was named or with links followed, is one that the patterns mean."""
+def inside(path: str, root: str) -> list[list[str]]:
+    """The parts of a file's path below the project, as it was named and with links followed; empty for a file elsewhere."""
     given = {os.path.relpath(p, r) for p in (path, os.path.realpath(path)) for r in (root, os.path.realpath(root))}
-    inside = [p.split(os.sep) for p in given if p != ".." and not p.startswith(f"..{os.sep}")]
-    return any(_match(pattern, parts) for pattern in _compiled(tuple(patterns)) for parts in inside)
+    return [p.split(os.sep) for p in given if p != ".." and not p.startswith(f"..{os.sep}")]
+
+
+def matches(patterns: list[str], paths: list[list[str]]) -> bool:
+    """:param paths: what ``inside`` says of one file or of several; one of them is enough."""
+    return any(_match(pattern, parts) for pattern in _compiled(tuple(patterns)) for parts in paths)
 
 
 @lru_cache(maxsize=512)

@@ -25,7 +25,7 @@ class SkillError(KernelError):
 
 
 class Rendered(Struct):
-    """``text`` is what the model gets; ``attached`` are blocks of files that it mentions; ``hooks`` those of the file now."""
+    """``text`` is what the model gets; ``attached`` are blocks of files that it mentions."""
 
     text: str
     attached: list[Block] = field(default_factory=list)

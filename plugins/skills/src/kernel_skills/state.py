@@ -184,12 +184,12 @@ class Skills:
             self.catalogue.load(self.session, plugins=False)
             self._tell_problems()
             self._publish()
-        from kernel_skills.globs import matches
+        asleep = [s for s in self.catalogue.by_name.values() if s.paths and s.name not in self._awake]
+        if asleep:
+            from kernel_skills.globs import inside, matches
 
-        for skill in self.catalogue.by_name.values():
-            if skill.paths and skill.name not in self._awake and any(
-                    matches(skill.paths, path, self.session.project_root) for path in fresh):
-                self._awake.add(skill.name)
+            paths = [parts for path in fresh for parts in inside(path, self.session.project_root)]
+            self._awake |= {skill.name for skill in asleep if matches(skill.paths, paths)}
         self.announce()
 
     def _below(self, path: str) -> list[tuple[str, Any]]:
