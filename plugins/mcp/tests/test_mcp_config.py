@@ -233,8 +233,8 @@ def test_a_server_switched_off_in_the_project_is_not_connected(place: Place) -> 
 
 class FakePlugin:
     def __init__(self, root: Path, name: str, servers: Any) -> None:
-        self.root, self.name = root, name
-        self.manifest = Manifest(name=name, mcp_servers=servers)
+        self.root, self.name, self.id = root, name, f"{name}@shop"
+        self.manifest = Manifest(name=name, mcp_servers=servers, user_config={"on": {"type": "boolean", "default": True}})
 
 
 def test_servers_of_plugins(place: Place, tmp_path: Path) -> None:
@@ -253,6 +253,19 @@ def test_servers_of_plugins(place: Place, tmp_path: Path) -> None:
     mine = {n: s.command for n, s in found.servers.items() if s.scope == "plugin"}
     assert mine == {"plugin:demo:a": f"{root}/bin", "plugin:demo:b": "manifest", "plugin:demo:c": "flat", "plugin:demo:e": "opt"}
     assert any("'d' is configured already" in w for w in found.warnings) and any("out.json" in w for w in found.warnings)
+
+
+def test_a_plugins_server_has_the_folder_and_the_options_of_its_plugin_alone(place: Place, tmp_path: Path) -> None:
+    """Both go by the plugin's id: another marketplace's plugin of the same name has its own."""
+    args = ["${CLAUDE_PLUGIN_DATA}", "${user_config.on}", "${user_config.key}"]
+    configs = {"demo@shop": {"options": {"key": "mine"}}, "demo@other": {"options": {"key": "theirs"}}}
+    server = place.gather(
+        plugins=(FakePlugin(tmp_path, "demo", {"a": {"command": "x", "args": args}}),),
+        scopes={"user": {"pluginConfigs": configs}},
+    ).servers["plugin:demo:a"]
+    folder = str(place.config / "plugins" / "data" / "demo-shop")
+    assert server.args == (folder, "true", "mine")
+    assert server.places == {"CLAUDE_PLUGIN_ROOT": str(tmp_path), "CLAUDE_PLUGIN_DATA": folder}
 
 
 def test_managed_configuration_rules_alone(place: Place) -> None:

@@ -24,7 +24,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.]*)(?::-([^}]*))?\}")
 class Server(Struct, frozen=True, kw_only=True):
     """One server, ready to be connected. ``name`` is the registered one; ``raw`` the entry as written, before expansion.
 
-    ``timeout_ms``: hard limit of one call, ``None`` for the default. ``root``: the folder of the plugin that brings it.
+    ``timeout_ms``: hard limit of one call, ``None`` for the default. ``root``, ``data``: the folders of its plugin.
     ``instance``: a server object that lives in this process.
     """
 
@@ -42,12 +42,18 @@ class Server(Struct, frozen=True, kw_only=True):
     timeout_ms: int | None = None
     always_load: bool = False
     root: str | None = None
+    data: str = ""
     raw: dict[str, Any] = field(default_factory=dict)
     instance: Any = None
 
     @property
     def remote(self) -> bool:
         return self.kind in ("http", "sse", "ws")
+
+    @property
+    def places(self) -> dict[str, str]:
+        """The folders of its plugin, as variables for what is started for it."""
+        return {"CLAUDE_PLUGIN_ROOT": self.root, "CLAUDE_PLUGIN_DATA": self.data} if self.root else {}
 
     @property
     def endpoint(self) -> tuple[Any, ...]:
@@ -84,7 +90,7 @@ def masked(value: Any) -> str:
 
 
 def parse(name: str, entry: Any, scope: Scope, source: str, *, variables: Mapping[str, str] | None = None,
-          root: str | None = None, warn: Callable[[str], None] = lambda text: None) -> Server | None:
+          root: str | None = None, data: str = "", warn: Callable[[str], None] = lambda text: None) -> Server | None:
     """The server that an entry describes; ``None`` for one that is not configured (an empty ``url``).
 
     :param variables: what ``${NAME}`` may stand for besides the environment (plugin paths, options of a person).
@@ -104,8 +110,8 @@ def parse(name: str, entry: Any, scope: Scope, source: str, *, variables: Mappin
     if kind is None:
         raise BadEntry("unknown_type", f"unknown type {given!r}; known: {', '.join(TYPES)}")
     expand = Expander(variables or {}, warn)
-    common: dict[str, Any] = {"name": name, "kind": kind, "scope": scope, "source": source, "root": root, "raw": entry,
-                              "timeout_ms": _timeout(entry.get("timeout"), warn),
+    common: dict[str, Any] = {"name": name, "kind": kind, "scope": scope, "source": source, "root": root, "data": data,
+                              "raw": entry, "timeout_ms": _timeout(entry.get("timeout"), warn),
                               "always_load": entry.get("alwaysLoad") is True}
     if kind == "sdk":
         return Server(**common)

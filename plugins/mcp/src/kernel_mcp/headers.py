@@ -40,8 +40,7 @@ async def _run(host: Host, server: Server) -> dict[str, str]:
     env = {**os.environ, "CLAUDE_CODE_MCP_SERVER_NAME": server.name, "CLAUDE_CODE_MCP_SERVER_URL": server.url}
     if server.scope in ("project", "local", "agent", "plugin"):
         env = {k: v for k, v in env.items() if not is_credential(k)}
-    if server.root:
-        env["CLAUDE_PLUGIN_ROOT"] = server.root
+    env |= server.places
     process = await anyio.open_process(["/bin/sh", "-c", server.headers_helper], cwd=_place(host, server), env=env,
                                        start_new_session=True)
     out = b""

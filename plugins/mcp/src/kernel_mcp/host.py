@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,10 +86,10 @@ class Host:
     def environment(self, server: Server) -> dict[str, str]:
         """What a server's process gets on top of ours."""
         extra = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": self.session.id, "CLAUDE_PROJECT_DIR": self.session.project_root}
-        if server.root:
-            data = self.session.settings.config_dir / "plugins" / "data" / server.name.split(":")[1]
-            extra |= {"CLAUDE_PLUGIN_ROOT": server.root, "CLAUDE_PLUGIN_DATA": str(data)}
-        return extra
+        if server.data:
+            with suppress(OSError):  # the server sees that it is missing, if it needs it
+                Path(server.data).mkdir(parents=True, exist_ok=True, mode=0o700)
+        return extra | server.places
 
     def mode(self, server: Server) -> str:
         """How the protocol's revision is agreed upon (MCP contract, section 10)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -181,13 +182,14 @@ def _plugin(found: Gathered, plugin: Plugin, settings: Settings) -> None:
             entries = {**(wrapped if isinstance(wrapped, dict) else {} if wrapped is not None else data), **entries}
     if not entries:
         return
+    data_dir = str(settings.config_dir / "plugins" / "data" / re.sub(r"[^A-Za-z0-9_-]", "-", plugin.id))
     variables = {"CLAUDE_PLUGIN_ROOT": str(root), "CLAUDE_PROJECT_DIR": str(settings.project_root),
-                 "CLAUDE_PLUGIN_DATA": str(settings.config_dir / "plugins" / "data" / plugin.name),
-                 **_user_config(plugin.name, settings)}
+                 "CLAUDE_PLUGIN_DATA": data_dir, **_user_config(plugin, settings)}
     known = {s.endpoint for s in found.servers.values()} | {s.endpoint for s, _ in found.disabled.values()}
     for key, entry in entries.items():
         name = plugin_server(plugin.name, key)
-        server = _parsed(found, name, entry, "plugin", f"plugin {plugin.name}", variables=variables, root=str(root))
+        server = _parsed(found, name, entry, "plugin", f"plugin {plugin.name}", variables=variables, root=str(root),
+                         data=data_dir)
         if server is None:
             continue
         if server.endpoint in known:
@@ -197,14 +199,16 @@ def _plugin(found: Gathered, plugin: Plugin, settings: Settings) -> None:
         found.servers[name] = server
 
 
-def _user_config(plugin: str, settings: Settings) -> dict[str, str]:
-    options: dict[str, Any] = {}
-    for layer, value in reversed(settings.by_layer("pluginConfigs")):
-        if layer.scope in ("user", "cli", "managed") and isinstance(value, dict):
-            for key, entry in value.items():
-                if key.partition("@")[0] == plugin and isinstance(entry, dict) and isinstance(entry.get("options"), dict):
-                    options |= entry["options"]
-    return {f"user_config.{k}": str(v) for k, v in options.items() if isinstance(v, str | int | float)}
+def _user_config(plugin: Plugin, settings: Settings) -> dict[str, str]:
+    """Values of ``pluginConfigs`` over the manifest's defaults. Project files do not count: they could redirect a secret."""
+    declared = (plugin.manifest.user_config if plugin.manifest else None) or {}
+    options: dict[str, Any] = {key: option.get("default") for key, option in declared.items() if isinstance(option, dict)}
+    for layer, configs in reversed(settings.by_layer("pluginConfigs")):
+        for id in (plugin.name, plugin.id) if layer.scope in ("user", "cli", "managed") and isinstance(configs, dict) else ():
+            entry = configs.get(id)
+            if isinstance(entry, dict) and isinstance(entry.get("options"), dict):
+                options |= entry["options"]
+    return {f"user_config.{k}": v if isinstance(v, str) else json.dumps(v) for k, v in options.items() if v is not None}
 
 
 def _given(text: str, options: Options) -> tuple[str, dict[str, Any]]:
