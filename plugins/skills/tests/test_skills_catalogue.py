@@ -38,7 +38,6 @@ def test_the_table_of_names(tmp_path: Path) -> None:
     catalogue, _ = load(tmp_path, plugin_dirs=[plugin, single])
     assert list(catalogue.by_name) == ["dir", "frontend:component", "plug:own", "plug:odd", "plug:plain", "single:1.0.0",
                                        "plug:sub:c"]
-    assert catalogue.by_name["dir"].label == "label" and catalogue.by_name["frontend:component"].label == ""
     found = catalogue.get("/own")
     assert found is not None and found.name == "plug:own" and catalogue.get("dir") is catalogue.by_name["dir"]
     assert any("skills/odd/SKILL.md: name: 'a/b'" in p and owner == "plug" for p, owner in catalogue.problems.items())

@@ -26,7 +26,7 @@ _OWN: tuple[Literal["managed", "user", "project", "added"], ...] = ("managed", "
 
 
 class Skill(Struct, kw_only=True):
-    """A skill or a command; ``name`` is what is typed behind the slash, ``label`` what the file calls itself.
+    """A skill or a command; ``name`` is what is typed behind the slash.
 
     ``lost``: the fields could not be read, so only a person may run it and it grants nothing. ``listed``: how the model is told,
     ``full``, ``name`` or ``not``. ``place`` is the directory that a nested skill belongs to.
@@ -34,7 +34,6 @@ class Skill(Struct, kw_only=True):
 
     name: str
     component: Component
-    label: str = ""
     description: str = ""
     when_to_use: str = ""
     argument_hint: str = ""
@@ -185,7 +184,7 @@ def describe(component: Component) -> Skill:
     is_command = component.kind == "commands" and not component.is_skill
     label = "" if is_command else one_line(fields.text("name"))
     skill = Skill(
-        name=_name(component, label, fields), component=component, label=label,
+        name=_name(component, label, fields), component=component,
         description=fields.text("description") or _first(front.body, is_command), when_to_use=fields.text("when_to_use"),
         argument_hint=one_line(fields.hint("argument-hint")), arguments=fields.words("arguments"),
         by_model=not fields.flag("disable-model-invocation", False), by_user=fields.flag("user-invocable", True),
