@@ -11,7 +11,7 @@ from kernel.merge import Merged
 from kernel.messages import Block
 from kernel.policy import Verdict
 from kernel.testing.kit import Run
-from kernel.testing.processes import HookRun
+from kernel.testing.processes import HookRun, of_answer
 from kernel.testing.transcripts import story
 
 
@@ -111,8 +111,6 @@ def assert_decision(answer: Answer | Merged | Verdict | HookRun | None, expected
 
 
 def _decided(answer: Any) -> tuple[str | None, str]:
-    if answer is None:
-        return None, ""
     if isinstance(answer, HookRun):
         return answer.decision, answer.reason
     if isinstance(answer, Verdict):
@@ -121,10 +119,7 @@ def _decided(answer: Any) -> tuple[str | None, str]:
         decision = answer.decision or answer.behavior or ("block" if answer.blocked else None)
         reasons = (t.text for t in (*answer.reasons, *answer.messages, *answer.block_reasons))
         return decision, "\n".join(dict.fromkeys(reasons))
-    permission = getattr(answer, "permission", None)
-    decision = getattr(answer, "permission_decision", None) or getattr(permission, "behavior", None) or answer.decision
-    why = getattr(answer, "permission_decision_reason", None) or getattr(permission, "message", None) or answer.reason
-    return decision, why or ""
+    return of_answer(answer)
 
 
 def assert_request(run: Run, number: int = -1, *, contains: str | None = None, lacks: str | None = None,

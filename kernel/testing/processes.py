@@ -68,19 +68,24 @@ class HookRun(Struct):
         """``deny``, ``defer``, ``ask``, ``allow``, ``block`` or ``None`` (hooks contract: exit code 2 refuses)."""
         if self.exit == 2:
             return "deny" if self.event in ("PreToolUse", "PermissionRequest") else "block"
-        if self.exit != 0 or self.answer is None:
-            return None
-        permission = getattr(self.answer, "permission", None)
-        return getattr(self.answer, "permission_decision", None) or getattr(permission, "behavior", None) or self.answer.decision
+        return of_answer(self.answer)[0] if self.exit == 0 else None
 
     @property
     def reason(self) -> str:
         """Why: stderr of an exit code 2, else the reason of the answer."""
         if self.exit == 2:
             return self.stderr.strip()
-        permission = getattr(self.answer, "permission", None)
-        return (getattr(self.answer, "permission_decision_reason", None) or getattr(permission, "message", None)
-                or getattr(self.answer, "reason", None) or "")
+        return of_answer(self.answer)[1]
+
+
+def of_answer(answer: Answer | None) -> tuple[str | None, str]:
+    """Decision and reason of one hook's answer, wherever its event keeps them."""
+    if answer is None:
+        return None, ""
+    permission = getattr(answer, "permission", None)
+    decision = getattr(answer, "permission_decision", None) or getattr(permission, "behavior", None) or answer.decision
+    why = getattr(answer, "permission_decision_reason", None) or getattr(permission, "message", None) or answer.reason
+    return decision, why or ""
 
 
 def run_hook(command: str | Sequence[str], event: Event | str, /, *, cwd: Path | None = None, plugin_root: Path | None = None,
