@@ -62,6 +62,14 @@ class Plugin(Struct, kw_only=True):
         """The public plugin id, ``name@source`` (plugins contract, section 1)."""
         return self.key or f"{self.name}@{'inline' if self.source == 'inline' else 'installed'}"
 
+    def row(self) -> dict[str, Any]:
+        """What there is to say of it, as plain data: the row of ``kernel plugins list --json``."""
+        part = self.manifest.kernel if self.manifest else None
+        return {"name": self.name, "version": self.version, "state": self.state, "source": self.source, "path": str(self.root),
+                "description": self.manifest.description if self.manifest else None,
+                "hooks": part.implements if part else [], "provides": part.provides if part else {},
+                "capabilities": part.capabilities if part else {}, "errors": self.errors, "warnings": self.warnings}
+
     @classmethod
     def at(cls, root: Path, source: Source, *, module: str | None = None, path: Iterable[str] = (), key: str = "",
            version: str = "") -> Plugin:

@@ -14,7 +14,6 @@ from typing import Annotated, Any
 import typer
 
 from kernel import CONTRACT, __version__
-from kernel.cli.plugins import row
 from kernel.errors import KernelError
 from kernel.frontend import run_app
 from kernel.harness import Harness
@@ -74,7 +73,7 @@ def examine(options: Options, *, load: bool = False) -> dict[str, Any]:
     return {"version": __version__, "contract": CONTRACT, "python": platform.python_version(),
             "config_dir": str(harness.settings.config_dir), "trusted": harness.settings.trusted,
             "settings": [{"scope": layer.scope, "path": layer.path} for layer in harness.settings.layers],
-            "plugins": [row(p) for p in harness.plugins], "warnings": warnings, "problems": list(dict.fromkeys(problems))}
+            "plugins": [p.row() for p in harness.plugins], "warnings": warnings, "problems": list(dict.fromkeys(problems))}
 
 
 def _load_all(harness: Harness) -> None:

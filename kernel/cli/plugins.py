@@ -31,7 +31,7 @@ def list_plugins(
     harness = Harness(Options(plugin_dirs=plugin_dir or [], block=block or []))
     if check:
         _check(harness)
-    rows = [row(plugin) for plugin in harness.plugins]
+    rows = [plugin.row() for plugin in harness.plugins]
     if as_json:
         print(json.dumps(rows, indent=1))
     elif not rows:
@@ -65,15 +65,6 @@ def _brings(row: dict[str, Any]) -> str:
     if answered:
         parts.append("hooks: " + ("every event" if len(answered) == len(EVENTS) else " ".join(answered)))
     return ", ".join(parts) or row["source"]
-
-
-def row(plugin: Any) -> dict[str, Any]:
-    """One plugin as plain data."""
-    part = plugin.manifest.kernel if plugin.manifest else None
-    return {"name": plugin.name, "version": plugin.version, "state": plugin.state, "source": plugin.source,
-            "path": str(plugin.root), "description": plugin.manifest.description if plugin.manifest else None,
-            "hooks": part.implements if part else [], "provides": part.provides if part else {},
-            "capabilities": part.capabilities if part else {}, "errors": plugin.errors, "warnings": plugin.warnings}
 
 
 def main(args: list[str]) -> int:
