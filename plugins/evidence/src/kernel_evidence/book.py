@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -93,7 +94,10 @@ def lines_of(path: Path, start: int, end: int) -> str | None:
     """
     if path.stat().st_size > MOST_BYTES:
         return None
-    return "\n".join(path.read_text("utf-8-sig", "replace").split("\n")[start - 1 : end])
+    with path.open(encoding="utf-8-sig", errors="replace") as file:  # no further than to the last of them
+        taken = list(islice(file, max(start - 1, 0), max(end, 0)))
+    text = "".join(taken)
+    return text.removesuffix("\n") if len(taken) > end - start else text
 
 
 def book(session: Session) -> Book:
