@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,13 +9,14 @@ from msgspec import Struct
 
 from kernel import Child, ChildSpec, Session, ToolError, ToolResult
 from kernel_subagents import memory, report
-from kernel_subagents.builtin import FORK, is_on
+from kernel_subagents.builtin import FORK
 from kernel_subagents.catalogue import Catalogue
 from kernel_subagents.definition import Definition
 from kernel_subagents.filters import Chosen, choose
 from kernel_subagents.models import choose_model
 from kernel_subagents.prepare import hooks_for, mode_of, preload, servers_for, system_prompt
 from kernel_subagents.running import Agent, Outcome
+from kernel_subagents.variables import is_on, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -316,13 +316,8 @@ def in_background(definition: Definition, asked: bool | None) -> bool:
 
 
 def max_depth() -> int:
-    return _number("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH", DEPTH)
+    return number("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH", DEPTH)
 
 
 def at_once() -> int:
-    return _number("CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS", AT_ONCE)
-
-
-def _number(variable: str, default: int) -> int:
-    given = os.environ.get(variable, "").strip()
-    return int(given) if given.isdecimal() and int(given) else default
+    return number("CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS", AT_ONCE)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from kernel_subagents.definition import Definition
+from kernel_subagents.variables import ON, is_on
 
-ON = frozenset({"1", "true", "yes", "on"})
 _READING = ["Read", "Grep", "Glob", "Bash", "WebFetch", "WebSearch", "TodoWrite", "ToolSearch"]
 _NEVER = ["Agent", "Edit", "Write", "NotebookEdit", "ExitPlanMode"]
 
@@ -74,7 +74,3 @@ def fork_mode(print_mode: bool) -> bool:
 
 
 FORK = Definition(name="fork", source="built-in", description="You again, with everything you know so far, beside you.")
-
-
-def is_on(variable: str) -> bool:
-    return os.environ.get(variable, "").strip().lower() in ON

@@ -30,10 +30,12 @@ class SubagentsExtension(Extension):
 
     async def open(self, session: Session) -> None:
         if session.parent is None:
+            from kernel_subagents import main_agent
+
             agents = session.plugin_state[STATE] = Agents(session)
             session.agents = agents
             agents.catalogue.refresh()
-            await run_as(session, agents)
+            await main_agent.apply(session, agents)
             _publish(session, agents)
         tell(session)
 
@@ -83,12 +85,6 @@ async def forget(session: Session) -> None:
         agents.known.clear()
         agents.names.clear()
         agents.models.clear()
-
-
-async def run_as(session: Session, agents: Agents) -> None:
-    from kernel_subagents import main_agent
-
-    await main_agent.apply(session, agents)
 
 
 def _publish(session: Session, agents: Agents) -> None:

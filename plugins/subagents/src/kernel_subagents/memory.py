@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kernel_subagents.builtin import ON
 from kernel_subagents.definition import Definition
+from kernel_subagents.variables import ON
 
 if TYPE_CHECKING:
     from kernel import Session

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING
+
+from kernel_subagents.variables import number
 
 if TYPE_CHECKING:
     from kernel import Session
@@ -46,8 +47,7 @@ def enclosed(text: str) -> str:
 
 def limit() -> int:
     """Characters of a report: ``TASK_MAX_OUTPUT_LENGTH``, 32,000 by default, at most 160,000."""
-    given = os.environ.get("TASK_MAX_OUTPUT_LENGTH", "")
-    return min(int(given), 160_000) if given.isdecimal() and int(given) else 32_000
+    return min(number("TASK_MAX_OUTPUT_LENGTH", 32_000), 160_000)
 
 
 def shown(session: Session, agent_id: str, text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,13 +12,14 @@ from msgspec import Struct
 from kernel import AssistantMessage, Block, Child, Ended, Output
 from kernel_subagents import report
 from kernel_subagents.definition import Definition
+from kernel_subagents.variables import number
 
 if TYPE_CHECKING:
     from kernel import Session
     from kernel_subagents.worktree import Worktree
 
-STALL_S = 600.0
-"""Seconds without a sign of life after which an agent in the background is hung; ``CLAUDE_ASYNC_AGENT_STALL_TIMEOUT_MS``."""
+STALL_MS = 600_000
+"""Milliseconds without a sign of life after which an agent in the background is hung; ``CLAUDE_ASYNC_AGENT_STALL_TIMEOUT_MS``."""
 GRACE_S = 5.0
 """Seconds that an interrupted agent has to end its tools before its task is cancelled."""
 LAST_S = 5.0
@@ -272,8 +272,7 @@ def judge(ended: Ended, stopping: str = "") -> Outcome:
 
 
 def stall_seconds() -> float:
-    given = os.environ.get("CLAUDE_ASYNC_AGENT_STALL_TIMEOUT_MS", "")
-    return int(given) / 1000 if given.isdecimal() and int(given) else STALL_S
+    return number("CLAUDE_ASYNC_AGENT_STALL_TIMEOUT_MS", STALL_MS) / 1000
 
 
 def tell_live_tasks(root: Session) -> None:
