@@ -21,6 +21,11 @@ def broken(plugin: Plugin) -> bool:
                                                                 and not isinstance(plugin.manifest.data, dict))
 
 
+def unstated(plugin: Plugin, key: str) -> bool:
+    """Whether neither the manifest nor an entry of the catalogue states a field."""
+    return not broken(plugin) and all(data.get(key) is None for _, _, data in plugin.sources())
+
+
 def unsafe_name(name: str) -> str:
     """Why a name cannot be part of ids and paths; empty if it can."""
     if found := re.search(r"[/\\:@]|\.\.", name):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernel_linter import frontmatter
-from kernel_linter.frontmatter import Front, Key
+from kernel_linter.frontmatter import Front
 from kernel_linter.rule import Edit, Fix, FixClass
 from kernel_linter.source import File, Pointer
 from kernel_linter.tools import ToolEntry, split_tools
@@ -87,14 +87,6 @@ class TextFile(File):
     def rename_field(self, key: str, new: str, message: str, kind: FixClass = "safe") -> Fix | None:
         at = self.front.keys.get(key)
         return Fix(kind, message, (Edit(self, *at.key, new),)) if at and new not in self.front.keys else None
-
-    def drop_field(self, key: str, message: str, kind: FixClass = "safe") -> Fix | None:
-        at = self.front.keys.get(key)
-        return Fix(kind, message, (Edit(self, *self._lines_of(key, at), ""),)) if at else None
-
-    def _lines_of(self, key: str, at: Key) -> tuple[int, int]:
-        after = [k.key[0] for k in self.front.keys.values() if k.key[0] > at.key[0]]
-        return at.key[0], min(after, default=self.front.end)
 
     def set_tools(self, key: str, entries: list[ToolEntry], message: str, kind: FixClass = "safe") -> Fix | None:
         """Write a tool list again, in the form it had."""

@@ -10,13 +10,11 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from kernel_linter.command import FORMATS, PROFILES
 from kernel_linter.config import Config, ConfigError, check_words, load
 from kernel_linter.rule import Finding, Report
 from kernel_linter.ruleset import RuleSet, foreign
 from kernel_linter.runner import INTERNAL, Runner
-
-FORMATS = ("text", "json", "sarif", "github", "grouped")
-PROFILES = ("default", "strict", "spec", "compat", "security")
 
 
 class Asked(Struct, kw_only=True):

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 ROOT_VARIABLES = ("CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA", "CLAUDE_PROJECT_DIR")
-ROOT = re.compile(r"\$\{CLAUDE_PLUGIN_ROOT\}")
 _PLUGIN_PATH = re.compile(r"\$\{CLAUDE_PLUGIN_ROOT\}[\"']?((?:/[^\s\"';|&<>()`$\\]+)+)")
 _ANY_ROOT = re.compile(rf"\$\{{(?:{'|'.join(ROOT_VARIABLES)})\}}")
 INTERPRETERS = frozenset("""

@@ -49,7 +49,6 @@ USER_CONFIG_TYPES = ("string", "number", "boolean", "directory", "file")
 USER_CONFIG = {"type": "string", "title": "string", "description": "string", "sensitive": "boolean", "required": "boolean",
                "default": "any", "multiple": "boolean", "min": "number", "max": "number"}
 CHANNEL = {"server": "string", "displayName": "string", "userConfig": "object"}
-DEPENDENCY = {"name": "string", "version": "string", "marketplace": "string"}
 SETTINGS_OF_PLUGIN = ("agent", "subagentStatusLine")
 
 SKILL: dict[str, str] = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kernel_linter.frontmatter import parse, quotable, quote, repaired
 from kernel_linter.markdown import TextFile
 from kernel_linter.rule import Diagnostic, Fix
-from kernel_linter.tools import ToolEntry
+from kernel_linter.tools import REMOVED, ToolEntry, known, near
 from kernel_linter.words import shown
 
 if TYPE_CHECKING:
@@ -95,6 +95,26 @@ def bare_mcp_names(text: TextFile, *keys: str) -> Iterator[Diagnostic]:
                 new = [ToolEntry(wrong[e] or e.raw, e.name, e.specifier) for e in entries]
                 yield text.at(f"{key}: {shown(entry.raw)} never matches; the tools of a plugin's server are called {right}", key,
                               fix=text.set_tools(key, new, f"write {right}"))
+
+
+def unknown_tools(text: TextFile, *keys: str) -> Iterator[Diagnostic]:
+    """Names that are no tool: neither the host's, nor a server's, nor one that this plugin declares, nor one that is gone."""
+    extra = text.plugin.extra_tools if text.plugin else frozenset()
+    for key in keys:
+        for entry in text.tools(key):
+            if not (known(entry.name, extra) or entry.name in REMOVED or entry.name == "*" or looks_like_rest(entry.raw)):
+                yield text.at(f"{key}: {shown(entry.raw)} names no tool{near(entry.name, extra)}", key, about=entry.name)
+
+
+def removed_tools(text: TextFile, *keys: str) -> Iterator[Diagnostic]:
+    """Tools that no longer exist."""
+    for key in keys:
+        entries = text.tools(key)
+        left = [e for e in entries if e.name not in REMOVED]
+        for entry in entries:
+            if entry.name in REMOVED:
+                yield text.at(f"{key}: {entry.name} no longer exists; {REMOVED[entry.name]} took its place", key,
+                              fix=text.set_tools(key, left, "drop it") if left else None)
 
 
 def full_name(plugin: Plugin, entry: ToolEntry) -> str:

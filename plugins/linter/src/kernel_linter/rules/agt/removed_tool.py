@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from kernel_linter.markdown import TextFile
 from kernel_linter.rule import Diagnostic
-from kernel_linter.tools import REMOVED
+from kernel_linter.texts import removed_tools
 
 CODE = "AGT013"
 SEVERITY = "info"
@@ -27,13 +27,4 @@ SINCE = "0.1.0"
 
 
 def check(text: TextFile) -> Iterator[Diagnostic]:
-    for key in ("tools", "disallowedTools"):
-        entries = text.tools(key)
-        for entry in entries:
-            if entry.name in REMOVED:
-                left = [e for e in entries if e.name not in REMOVED]
-                yield text.at(
-                    f"{key}: {entry.name} no longer exists; {REMOVED[entry.name]} took its place",
-                    key,
-                    fix=text.set_tools(key, left, "drop it") if left else None,
-                )
+    yield from removed_tools(text, "tools", "disallowedTools")

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernel_linter.bundle import Plugin
-from kernel_linter.manifests import broken
+from kernel_linter.manifests import unstated
 from kernel_linter.rule import Diagnostic
 
 CODE = "PLG018"
@@ -27,7 +27,5 @@ SINCE = "0.1.0"
 
 
 def check(plugin: Plugin) -> Iterator[Diagnostic]:
-    if broken(plugin):
-        return
-    if not any(data.get("author") is not None for _, _, data in plugin.sources()):
+    if unstated(plugin, "author"):
         yield plugin.head.at("author: missing; nobody knows whom to ask")

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernel_linter.bundle import Plugin
-from kernel_linter.manifests import broken
+from kernel_linter.manifests import unstated
 from kernel_linter.rule import Diagnostic
 
 CODE = "PLG015"
@@ -27,7 +27,5 @@ SINCE = "0.1.0"
 
 
 def check(plugin: Plugin) -> Iterator[Diagnostic]:
-    if broken(plugin):
-        return
-    if not any(data.get("version") is not None for _, _, data in plugin.sources()):
+    if unstated(plugin, "version"):
         yield plugin.head.at("version: not stated in the manifest nor in the catalogue: every commit counts as an update")
