@@ -376,12 +376,17 @@ class Plugin:
         return frozenset(n for s in (*self.skills, *self.commands) for n in (s.name, s.stem, f"{self.name}:{s.name}"))
 
     @cached_property
+    def kernel(self) -> dict[str, Any] | None:
+        """``metadata.kernel`` of the manifest; ``None`` where there is none or it is no object."""
+        metadata = self.data.get("metadata")
+        part = metadata.get("kernel") if isinstance(metadata, dict) else None
+        return part if isinstance(part, dict) else None
+
+    @cached_property
     def extra_tools(self) -> frozenset[str]:
         """Tools that a kernel plugin declares in its manifest."""
-        found: Any = self.data
-        for step in ("metadata", "kernel", "provides", "tools"):
-            found = found.get(step) if isinstance(found, dict) else None
-        return frozenset(t for t in _list(found) if isinstance(t, str))
+        provides = (self.kernel or {}).get("provides")
+        return frozenset(t for t in _list(provides.get("tools") if isinstance(provides, dict) else None) if isinstance(t, str))
 
 
 def _list(value: Any) -> list[Any]:

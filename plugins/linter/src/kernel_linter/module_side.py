@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any
 
 from msgspec import Struct, field
 
 from kernel_linter.bundle import Plugin
-from kernel_linter.python_side import Module, distribution, hook_names, parse, source_of
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+from kernel_linter.python_side import Function, Module, hook_names, is_mark, modules, parse, source_of
 
 
 class Side(Struct):
@@ -26,16 +23,15 @@ class Side(Struct):
 
 
 def sides(plugin: Plugin) -> list[Side]:
-    project = distribution(plugin)
-    return [read(module) for module in project.modules()] if project else []
+    return [read(module) for module in modules(plugin)]
 
 
 def read(module: Module) -> Side:
     side = Side(module)
     for node in _statements(module.tree.body):
         if isinstance(node, Function):
-            (side.marked if any(_is_mark(d) for d in node.decorator_list) else side.bare)[node.name] = node
-            side.open = side.open or (node.name in hook_names() and not all(map(_is_mark, node.decorator_list)))
+            (side.marked if any(is_mark(d) for d in node.decorator_list) else side.bare)[node.name] = node
+            side.open = side.open or (node.name in hook_names() and not all(map(is_mark, node.decorator_list)))
         elif isinstance(node, ast.Import | ast.ImportFrom):
             side.other |= {(a.asname or a.name).split(".")[0] for a in node.names}
             side.open = side.open or any(a.name == "*" for a in node.names)
@@ -58,14 +54,9 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield node
 
 
-def _is_mark(node: ast.expr) -> bool:
-    target = node.func if isinstance(node, ast.Call) else node
-    return (target.id if isinstance(target, ast.Name) else target.attr if isinstance(target, ast.Attribute) else "") == "hookimpl"
-
-
 def implements(plugin: Plugin) -> list[str] | None:
     """The hooks that the manifest names, ``*`` written out; ``None`` where it says nothing that can be read."""
-    part = _kernel(plugin)
+    part = plugin.kernel
     named = part.get("implements", []) if part is not None else None
     if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
         return None
@@ -74,15 +65,9 @@ def implements(plugin: Plugin) -> list[str] | None:
 
 
 def provides(plugin: Plugin) -> dict[str, list[str]]:
-    found = (_kernel(plugin) or {}).get("provides")
+    found = (plugin.kernel or {}).get("provides")
     return {kind: [n for n in names if isinstance(n, str)] for kind, names in found.items() if isinstance(names, list)} \
         if isinstance(found, dict) else {}
-
-
-def _kernel(plugin: Plugin) -> dict[str, Any] | None:
-    metadata = plugin.data.get("metadata")
-    part = metadata.get("kernel") if isinstance(metadata, dict) else None
-    return part if isinstance(part, dict) else None
 
 
 class Registered(Struct):

@@ -6,12 +6,13 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from msgspec import Struct
 
 from kernel_linter.bundle import Plugin
+from kernel_linter.rule import Diagnostic, Severity
 from kernel_linter.source import File
 from kernel_linter.words import nearest
 
@@ -20,9 +21,17 @@ REGISTRATION = ("tools", "models", "policies", "sandboxes", "search_backends", "
                 "prompt_parts", "extensions", "compactors", "validators", "middleware", "commands", "lint_rules")
 
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
 class Module(Struct):
     file: File
     tree: ast.Module
+
+    def at(self, node: ast.stmt | ast.expr, message: str, length: int, severity: Severity | None = None) -> Diagnostic:
+        """A diagnostic at the first characters of a node."""
+        start = self.file.line_start(node.lineno - 1) + node.col_offset
+        return self.file.at(message, span=(start, start + length), severity=severity)
 
 
 class Project(Struct):
@@ -53,7 +62,7 @@ class Project(Struct):
 
     @property
     def part(self) -> dict[str, Any]:
-        return _table(_table(self.plugin.data.get("metadata")).get("kernel"))
+        return self.plugin.kernel or {}
 
     @property
     def kernel(self) -> bool:
@@ -87,19 +96,24 @@ class Project(Struct):
             return []
         return [w for w in wanted if w not in text]
 
-    def modules(self) -> list[Module]:
-        """The modules of the entry points that can be parsed."""
-        found = [(file, parse(file)) for value in self.points.values() if (file := source_of(self.plugin, value.split(":")[0]))]
-        return [Module(file, tree) for file, tree in found if isinstance(tree, ast.Module)]
+    def sources(self) -> list[File]:
+        """The files of the entry points' modules."""
+        found = [source_of(self.plugin, value.split(":")[0]) for value in self.points.values()]
+        return [file for file in found if file]
 
 
 def python_files(plugin: Plugin) -> list[File]:
     """What of the Python side is read: the project file and the modules of its entry points."""
     project = distribution(plugin)
-    if project is None:
-        return []
-    modules = [source_of(plugin, value.split(":")[0]) for value in project.points.values()]
-    return [plugin.file("pyproject.toml"), *(file for file in modules if file)]
+    return [plugin.file("pyproject.toml"), *project.sources()] if project else []
+
+
+@lru_cache(maxsize=1)  # the rules ask about one plugin, one after the other
+def modules(plugin: Plugin) -> list[Module]:
+    """The modules of the entry points that can be parsed."""
+    project = distribution(plugin)
+    found = [(file, parse(file)) for file in project.sources()] if project else []
+    return [Module(file, tree) for file, tree in found if isinstance(tree, ast.Module)]
 
 
 def source_of(plugin: Plugin, module: str) -> File | None:
@@ -125,6 +139,7 @@ def _table(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+@lru_cache(maxsize=1)
 def distribution(plugin: Plugin) -> Project | None:
     """The project of a plugin that is a Python distribution."""
     if not plugin.is_file("pyproject.toml"):
@@ -148,17 +163,17 @@ def hook_names() -> dict[str, tuple[str, ...]]:
     return {**snake, **{f"register_{kind}": ("register",) for kind in REGISTRATION}}
 
 
-def hook_functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            for mark in node.decorator_list:
-                target = mark.func if isinstance(mark, ast.Call) else mark
-                if (isinstance(target, ast.Name) and target.id == "hookimpl") or (isinstance(target,
-                    ast.Attribute) and target.attr == "hookimpl"):
-                    yield node
+def is_mark(node: ast.expr) -> bool:
+    """Whether a decorator is ``hookimpl``."""
+    target = node.func if isinstance(node, ast.Call) else node
+    return (target.id if isinstance(target, ast.Name) else target.attr if isinstance(target, ast.Attribute) else "") == "hookimpl"
 
 
-def wrong_hook(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+def hook_functions(tree: ast.Module) -> Iterator[Function]:
+    return (node for node in tree.body if isinstance(node, Function) and any(map(is_mark, node.decorator_list)))
+
+
+def wrong_hook(function: Function) -> str:
     names = hook_names()
     if function.name not in names:
         near = nearest(function.name, names)
@@ -170,7 +185,7 @@ def wrong_hook(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     return _wrong_annotation(function)
 
 
-def _wrong_annotation(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+def _wrong_annotation(function: Function) -> str:
     """An event of another hook in the annotation: the kernel refuses it when it loads the module."""
     annotation = next((a.annotation for a in function.args.args if a.arg == "event"), None)
     if annotation is None:

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernel_linter.bundle import Plugin
-from kernel_linter.module_side import Function, Side, implements, sides
-from kernel_linter.python_side import hook_names
-from kernel_linter.rule import Diagnostic
+from kernel_linter.module_side import Side, implements, sides
+from kernel_linter.python_side import Function, hook_names
+from kernel_linter.rule import Diagnostic, Severity
 
 CODE = "KRN009"
 SEVERITY = "error"
@@ -50,6 +50,5 @@ def check(plugin: Plugin) -> Iterator[Diagnostic]:
                                          "metadata", "kernel", "implements", raw.index(name if name in raw else "*"))
 
 
-def _at(side: Side, function: Function, message: str, severity: str | None = None) -> Diagnostic:
-    at = side.module.file.line_start(function.lineno - 1) + function.col_offset
-    return side.module.file.at(message, span=(at, at + len(function.name)), severity=severity)  # type: ignore[arg-type]
+def _at(side: Side, function: Function, message: str, severity: Severity | None = None) -> Diagnostic:
+    return side.module.at(function, message, len(function.name), severity)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernel_linter.bundle import Plugin
-from kernel_linter.python_side import distribution, side_effects
+from kernel_linter.python_side import modules, side_effects
 from kernel_linter.rule import Diagnostic
 
 CODE = "KRN006"
@@ -27,10 +27,6 @@ SINCE = "0.1.0"
 
 
 def check(plugin: Plugin) -> Iterator[Diagnostic]:
-    project = distribution(plugin)
-    for module in project.modules() if project else ():
+    for module in modules(plugin):
         for node, what in side_effects(module.tree):
-            at = module.file.line_start(node.lineno - 1) + node.col_offset
-            yield module.file.at(
-                f"{what} at import: it slows every start and breaks listing; do it inside a hook", span=(at, at + 1)
-            )
+            yield module.at(node, f"{what} at import: it slows every start and breaks listing; do it inside a hook", 1)

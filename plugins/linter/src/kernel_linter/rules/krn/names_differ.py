@@ -37,9 +37,8 @@ def check(plugin: Plugin) -> Iterator[Diagnostic]:
             for name, call in found.names.items():
                 if name not in theirs:
                     near = nearest(name, theirs)
-                    at = side.module.file.line_start(call.lineno - 1) + call.col_offset
                     told = f"registers {shown(name)}, which metadata.kernel.provides.{found.kind} does not name"
-                    yield side.module.file.at(told + (f"; it names {near}" if near else ""), span=(at, at + 8))
+                    yield side.module.at(call, told + (f"; it names {near}" if near else ""), 8)
             for index, name in enumerate(theirs if not found.open else ()):
                 if name not in found.names:
                     yield plugin.manifest.at(f"metadata.kernel.provides.{found.kind}: {shown(name)} is not registered by "

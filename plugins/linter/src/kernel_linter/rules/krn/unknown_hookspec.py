@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernel_linter.bundle import Plugin
-from kernel_linter.python_side import distribution, hook_functions, wrong_hook
+from kernel_linter.python_side import hook_functions, modules, wrong_hook
 from kernel_linter.rule import Diagnostic
 
 CODE = "KRN005"
@@ -27,10 +27,8 @@ SINCE = "0.1.0"
 
 
 def check(plugin: Plugin) -> Iterator[Diagnostic]:
-    project = distribution(plugin)
-    for module in project.modules() if project else ():
+    for module in modules(plugin):
         for function in hook_functions(module.tree):
             wrong = wrong_hook(function)
             if wrong:
-                at = module.file.line_start(function.lineno - 1) + function.col_offset
-                yield module.file.at(f"{function.name}: {wrong}", span=(at, at + len(function.name)))
+                yield module.at(function, f"{function.name}: {wrong}", len(function.name))
