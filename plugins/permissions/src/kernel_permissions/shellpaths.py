@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from . import repository
-from .forms import Sub
+from .forms import SAFE_VARIABLES, Sub
 from .links import Links
 from .paths import PathRules, Places, Target, normal
 from .readonly_table import TABLE
@@ -147,8 +147,7 @@ class ShellPaths:
         if word.dynamic or word.brace or word.tilde or not re.match(r"[A-Za-z0-9_./]", word.value):
             return False
         targets = self.targets(word)
-        return targets is not None and not any(
-            self.rules.denied("read", t, self.cwd) or self.rules.asked("read", t, self.cwd) for t in targets)
+        return targets is not None and not any(map(self._limited, targets))
 
     def without_loops(self, sub: Sub) -> list[Word]:
         """The words of a command, ``"$f"`` within ``for f in a b`` replaced by ``a b``: it reads what each of them means."""
@@ -283,8 +282,7 @@ class ShellPaths:
                     continue
                 if self.view.is_dir(one.given):
                     below.append(one)
-                elif (not suffixes or name.endswith(suffixes)) and (
-                        self.rules.denied("read", one, self.cwd) or self.rules.asked("read", one, self.cwd)):
+                elif (not suffixes or name.endswith(suffixes)) and self._limited(one):
                     return 0
             if left <= 0:
                 return 0
@@ -324,7 +322,11 @@ class ShellPaths:
         starts = dict.fromkeys((self.cwd, self.places.directories[0]))
         names = {text, text.partition(":")[2], text.rpartition(":")[2]}
         targets = [t for name in names if name for start in starts if (t := self.places.target(name, start))]
-        return any(self.rules.denied("read", t, self.cwd) or self.rules.asked("read", t, self.cwd) for t in targets)
+        return any(map(self._limited, targets))
+
+    def _limited(self, target: Target) -> bool:
+        """Whether a deny or ask rule about reading covers the file."""
+        return bool(self.rules.denied("read", target, self.cwd) or self.rules.asked("read", target, self.cwd))
 
 
 _LOOP_VARIABLE = re.compile(r"[a-z][a-z0-9_]*")
@@ -345,8 +347,6 @@ def counts(simple: Simple) -> bool:
 
 def exports_safely(simple: Simple) -> bool:
     """``export NODE_ENV=test``: what may stand before any command may stand for all that follow."""
-    from .forms import SAFE_VARIABLES
-
     words = [w.literal for w in simple.words]
     return simple.kind == "assign" and len(words) > 1 and words[0] == "export" and not simple.words[0].glob and all(
         w is not None and w.partition("=")[0] in SAFE_VARIABLES and "=" in w for w in words[1:])
