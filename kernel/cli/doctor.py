@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from kernel import CONTRACT, __version__
+from kernel.cli.plugins import load_all
 from kernel.errors import KernelError
 from kernel.frontend import run_app
 from kernel.harness import Harness
@@ -79,13 +80,9 @@ def examine(options: Options, *, load: bool = False) -> dict[str, Any]:
 def _load_all(harness: Harness) -> None:
     """Import every plugin and fill every registry: what fails there would fail in a session, some of it without a word."""
     from kernel.manifest import KINDS
-    from kernel.usable import ensure_usable
 
-    for plugin in harness.plugins.ready:
-        try:
-            ensure_usable(plugin)
-        except KernelError as error:
-            harness.announce(str(error))
+    for text in load_all(harness):
+        harness.announce(text)
     with contextlib.redirect_stdout(sys.stderr):
         for kind in KINDS:
             harness.filled(kind)

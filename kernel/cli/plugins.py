@@ -30,7 +30,7 @@ def list_plugins(
     """Every plugin with its version, state and what it brings. Exit code 1 where one is broken."""
     harness = Harness(Options(plugin_dirs=plugin_dir or [], block=block or []))
     if check:
-        _check(harness)
+        load_all(harness)
     rows = [plugin.row() for plugin in harness.plugins]
     if as_json:
         print(json.dumps(rows, indent=1))
@@ -45,15 +45,18 @@ def list_plugins(
     raise typer.Exit(1 if any(r["state"] == "broken" for r in rows) else 0)
 
 
-def _check(harness: Harness) -> None:
+def load_all(harness: Harness) -> list[str]:
+    """Import every ready plugin; what is wrong with those that cannot be used. They are broken now, and their rows say why."""
     from kernel.errors import KernelError
     from kernel.usable import ensure_usable
 
+    wrong: list[str] = []
     for plugin in harness.plugins.ready:
         try:
             ensure_usable(plugin)
-        except KernelError:
-            pass  # it is broken now, and its row says why
+        except KernelError as error:
+            wrong.append(str(error))
+    return wrong
 
 
 def _brings(row: dict[str, Any]) -> str:
