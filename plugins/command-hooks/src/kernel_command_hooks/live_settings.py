@@ -14,6 +14,7 @@ from kernel import ConfigChange, Layer, Session, Settings, SettingsError, git_ro
 
 Source = Literal["user_settings", "project_settings", "local_settings", "policy_settings"]
 Mark = tuple[int, int, int]
+"""Time of change in nanoseconds, size, number of the file; equal for a file that did not change."""
 
 MANAGED_DIR = "/etc/claude-code"
 """Where managed settings lie if the session began without any."""
@@ -56,7 +57,7 @@ class LiveSettings:
             places.append(("project_settings", root / ".claude" / "settings.json"))
         if "user" in sources:
             places.append(("user_settings", settings.config_dir / "settings.json"))
-        return {str(path): (source, _mark(path)) for source, path in places}
+        return {str(path): (source, mark(path)) for source, path in places}
 
     async def _take_up(self, changed: list[tuple[str, Source]]) -> None:
         session, old = self._session, self._session.settings
@@ -115,9 +116,10 @@ class LiveSettings:
             self._held[path] = before.get(path)
 
 
-def _mark(path: Path) -> Mark | None:
+def mark(path: str | Path) -> Mark | None:
+    """``None``: there is no such file, or it cannot be seen."""
     try:
-        found = path.stat()
-    except OSError:
+        found = os.stat(path)
+    except (OSError, ValueError):  # ValueError: a null byte
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino

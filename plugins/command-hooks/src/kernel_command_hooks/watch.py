@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 from kernel import FileChanged
-from kernel_command_hooks.live_settings import LiveSettings
+from kernel_command_hooks.live_settings import LiveSettings, Mark, mark
 
 if TYPE_CHECKING:
     from kernel_command_hooks.hooks import Hooks
@@ -20,8 +20,6 @@ SECONDS = 1.0
 """Between two looks; the setting ``kernel.hooks.watchSeconds`` changes it."""
 MAX_PATHS = 10_000
 
-Mark = tuple[int, int, int]
-"""Time of change in nanoseconds, size, number of the file; equal for a file that did not change."""
 What = Literal["change", "add", "unlink"]
 
 
@@ -52,15 +50,6 @@ class Marks:
 
 def look_at(paths: list[str]) -> dict[str, Mark | None]:
     return {path: mark(path) for path in paths}
-
-
-def mark(path: str) -> Mark | None:
-    """``None``: there is no such file, or it cannot be seen."""
-    try:
-        found = os.stat(path)
-    except (OSError, ValueError):  # ValueError: a null byte
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 class Watcher:
