@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from kernel import EVENTS, Harness, Options, UsageError
+from kernel_command_hooks.hooks import snake
 
 if TYPE_CHECKING:
     from kernel import Plugin
@@ -96,12 +97,8 @@ def _python(plugin: Plugin) -> list[dict[str, Any]]:
     if not plugin.module or plugin.manifest is None or plugin.name == "command-hooks":
         return []
     answered = plugin.manifest.kernel.implements
-    return [{"event": name, "plugin": plugin.name, "type": "python", "text": f"{plugin.module}.{snake}"}
-            for name, snake in ((event, _snake(event)) for event in EVENTS) if snake in answered]
-
-
-def _snake(event: str) -> str:
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in event).removeprefix("_")
+    return [{"event": name, "plugin": plugin.name, "type": "python", "text": f"{plugin.module}.{hook}"}
+            for name in EVENTS if (hook := snake(name)) in answered]
 
 
 def _text(report: dict[str, Any]) -> str:

@@ -107,7 +107,6 @@ class _Policy:
             return "the run is bare"
         return ""
 
-
     def refuses_entry(self, entry: dict[str, Any]) -> str:
         """Why the front matter of a skill or an agent does not count; empty where it does."""
         if not entry.get("subagent"):

@@ -195,7 +195,7 @@ class Handler(Struct, kw_only=True):
     """A handler that takes part, in configuration order.
 
     ``where`` names file and field. ``broken`` says why it cannot run at all; such a handler is kept only where its failure
-    has to refuse. ``source`` is the entry of a skill or an agent, which goes when the entry goes.
+    has to refuse.
     """
 
     event: str
@@ -214,10 +214,6 @@ class Handler(Struct, kw_only=True):
         self.label = self.label or f"[{prefix}] {owner}{short(self.spec.text())}"
         pool = self.home.id if self.home else self.where if self.scope == "session" else "settings"
         self.identity = (pool, self.spec.type, msgspec.json.encode((*self.spec.what(), self.spec.rule), order="sorted"))
-
-    @property
-    def in_background(self) -> bool:
-        return isinstance(self.spec, Command) and (self.spec.run_async or self.spec.rewake)
 
 
 def short(text: str, limit: int = 60) -> str:

@@ -38,6 +38,11 @@ def answer(event: Event, session: Session) -> Answers:
     return found
 
 
+def snake(event: str) -> str:
+    """``PreToolUse`` -> ``pre_tool_use``: the name of an event's hook."""
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in event).lstrip("_")
+
+
 _EDGES = frozenset(["SessionStart", "SessionEnd"])
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from kernel import EVENTS, hookimpl
-from kernel_command_hooks.hooks import answer
+from kernel_command_hooks.hooks import answer, snake
 
 if TYPE_CHECKING:
     from kernel import Answer, Command, Event, Registry, Session
@@ -29,8 +28,7 @@ def _implementation(name: str) -> Callable[[Event, Session], Awaitable[list[Answ
 
 
 def _hooks() -> dict[str, Any]:
-    names = [re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower() for event in EVENTS]
-    return {name: hookimpl(_implementation(name)) for name in names}
+    return {name: hookimpl(_implementation(name)) for name in map(snake, EVENTS)}
 
 
 globals().update(_hooks())
