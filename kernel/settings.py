@@ -109,7 +109,7 @@ class Settings:
         if "user" in sources:
             layer = _file("user", config / "settings.json", problems, str(config))
             layers += [layer] if layer else []
-        return cls(layers, problems, config_dir=config, project_root=cwd, trusted=_trusted(cwd, config, problems),
+        return cls(layers, problems, config_dir=config, project_root=cwd, trusted=_trusted(cwd, config),
                    managed_dir=managed_dir)
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -362,7 +362,7 @@ def _handler_fault(handler: Any) -> tuple[str, str] | None:
     return None
 
 
-def _trusted(cwd: Path, config: Path, problems: list[Problem]) -> bool:
+def _trusted(cwd: Path, config: Path) -> bool:
     path = config / ".claude.json" if os.environ.get("CLAUDE_CONFIG_DIR") else Path.home() / ".claude.json"
     try:
         data = _parse(str(path), path.read_bytes())

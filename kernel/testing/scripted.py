@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from kernel.errors import ModelError, StreamError
-from kernel.messages import Block
+from kernel.messages import Block, text_block
 from kernel.models import ModelInfo, ModelRequest, Prices, StreamEvent
 
 
 def text(value: str) -> Block:
-    return {"type": "text", "text": value}
+    return text_block(value)
 
 
 def call(name: str, id: str | None = None, /, **input: Any) -> Block:
