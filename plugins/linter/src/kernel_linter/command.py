@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from kernel import run_app
 from kernel_linter.rule import Rule
 
 FORMATS = ("text", "json", "sarif", "github", "grouped")
@@ -20,7 +21,7 @@ class Validate:
     summary = "check plugins, marketplaces, skills, agents, hooks, servers and settings without running them"
 
     def run(self, args: list[str]) -> int:
-        return _typer(_validate_app(self.name), args, f"kernel {self.name}")
+        return run_app(_validate_app(self.name), args, f"kernel {self.name}")
 
 
 class Lint(Validate):
@@ -29,9 +30,9 @@ class Lint(Validate):
 
     def run(self, args: list[str]) -> int:
         if args[:1] == ["explain"]:
-            return _typer(_explain_app(), args[1:], "kernel lint explain")
+            return run_app(_explain_app(), args[1:], "kernel lint explain")
         if args[:1] == ["rules"]:
-            return _typer(_rules_app(), args[1:], "kernel lint rules")
+            return run_app(_rules_app(), args[1:], "kernel lint rules")
         return super().run(args)
 
 
@@ -42,23 +43,7 @@ class Schema:
     summary = "print the JSON Schema of a manifest, marketplace, hooks file, frontmatter, MCP or settings file"
 
     def run(self, args: list[str]) -> int:
-        return _typer(_schema_app(), args, f"kernel {self.name}")
-
-
-def _typer(app: Any, args: list[str], name: str) -> int:
-    import typer
-
-    try:
-        result = app(args, prog_name=name, standalone_mode=False)
-    except typer.Exit as end:
-        return int(end.exit_code)
-    except Exception as error:
-        show = getattr(error, "show", None)
-        if show is None:
-            raise
-        show()
-        return int(getattr(error, "exit_code", 2))
-    return int(result or 0)
+        return run_app(_schema_app(), args, f"kernel {self.name}")
 
 
 def _validate_app(name: str) -> Any:

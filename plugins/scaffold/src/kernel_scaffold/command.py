@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from kernel import UsageError
+from kernel import UsageError, run_app
 from kernel_scaffold.kinds import KINDS
 
 app = typer.Typer(name="kernel plugins new", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -54,17 +54,10 @@ class PluginsNew:
     def run(self, args: list[str]) -> int:
         """Exit code 0 where the folder was made, 1 where it could not be written, 2 for wrong usage."""
         try:
-            app(args, prog_name=app.info.name, standalone_mode=False)
+            return run_app(app, args, str(app.info.name))
         except UsageError as error:
             print(f"Error: {error}", file=sys.stderr)
             return 2
         except OSError as error:
             print(f"Error: {error.filename or 'the folder'}: {error.strerror}", file=sys.stderr)
             return 1
-        except Exception as error:
-            show = getattr(error, "show", None)  # an error of typer's, which says it in its own way
-            if show is None:
-                raise
-            show()
-            return int(getattr(error, "exit_code", 2))
-        return 0

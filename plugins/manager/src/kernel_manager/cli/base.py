@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from kernel import run_app
 from kernel_manager import show
 from kernel_manager.candidates import Candidate
 from kernel_manager.errors import ManagerError
@@ -37,21 +38,12 @@ def application(name: str, function: Callable[..., Any]) -> typer.Typer:
 def call(app: typer.Typer, args: list[str]) -> int:
     """Run a typer application. An expected failure is one line, or one JSON object where that was asked for."""
     try:
-        result = app(args, prog_name=app.info.name, standalone_mode=False)
-    except typer.Exit as end:
-        return int(end.exit_code)
+        return run_app(app, args, str(app.info.name))
     except typer.Abort:
         print("Aborted; nothing was changed.", file=sys.stderr)
         return 1
     except ManagerError as error:
         return failed(error, as_json="--json" in args)
-    except Exception as error:
-        shown = getattr(error, "show", None)
-        if shown is None:
-            raise
-        shown()
-        return int(getattr(error, "exit_code", 2))
-    return int(result or 0)
 
 
 def failed(error: ManagerError, *, as_json: bool) -> int:

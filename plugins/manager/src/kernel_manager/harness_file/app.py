@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from kernel import KernelError
 from kernel_manager.errors import ManagerError
 from kernel_manager.harness_file import (
     commands,
@@ -165,19 +164,3 @@ def export(file: File = HARNESS, output: Annotated[Path, typer.Option("--output"
 @app.command("schema", help=SUMMARIES["schema"])
 def schema() -> None:
     print_json(model.schema())
-
-
-def main(args: list[str]) -> int:
-    try:
-        result = app(args, prog_name="kernel harness", standalone_mode=False)
-    except typer.Exit as end:
-        return int(end.exit_code)
-    except (KernelError, OSError):
-        raise
-    except Exception as error:
-        show = getattr(error, "show", None)
-        if show is None:
-            raise
-        show()
-        return int(getattr(error, "exit_code", 2))
-    return int(result or 0)

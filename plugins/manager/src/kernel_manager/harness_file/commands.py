@@ -27,9 +27,10 @@ class HarnessCommand:
 
     def run(self, args: list[str]) -> int:
         """Exit code 0 where all is well, 1 where something was found or failed, 2 for wrong usage."""
-        from kernel_manager.harness_file.app import main
+        from kernel import run_app
+        from kernel_manager.harness_file.app import app
 
-        return main([self.verb, *args] if self.verb else args or ["--help"])
+        return run_app(app, [self.verb, *args] if self.verb else args or ["--help"], "kernel harness")
 
 
 def register(register: Any) -> None:
