@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from kernel import Block, KernelError, PermissionCall, Plugin, Session, ToolContext, ToolError, reminder, text_of
 from kernel_skills.catalogue import Skill, read
 from kernel_skills.text import Arguments, Piece, only_variables, take_apart
+from kernel_skills.values import inert
 
 if TYPE_CHECKING:
     from kernel import Tool, ToolResult
@@ -160,7 +161,7 @@ async def attach(text: str, session: Session) -> list[Block]:
         if result.failed:
             continue
         if isinstance(result.content, str):
-            found.append(reminder(f"The file {path}, which is mentioned as @{given}:\n{result.content}"))
+            found.append(reminder(inert(f"The file {path}, which is mentioned as @{given}:\n{result.content}")))
         else:
-            found += [reminder(f"The file {path}, which is mentioned as @{given}:"), *result.content]
+            found += [reminder(inert(f"The file {path}, which is mentioned as @{given}:")), *result.content]
     return found
