@@ -50,6 +50,10 @@ class Bridge:
         if any(not link.settled.is_set() for link in self.links.values()):
             await self.host.engine()
         await self.wait(self.host.limits.connect_wait_s)
+        self.show(session)
+
+    def show(self, session: Session) -> None:
+        """Bring what one session sees in line with what is connected."""
         for view in self.views:
             if view.session is session:
                 view.sync()
@@ -266,12 +270,10 @@ class View:
         return {t.name: t for t in tools_of(link, prefix=prefix)}
 
     def _resources(self) -> None:
-        from kernel_mcp.resources import TOOLS
+        from kernel_mcp.resources import TOOLS, able
         from kernel_mcp.waiting import WaitForMcpServers
 
-        has = any(link.status == "connected" and getattr(link.client.server_capabilities, "resources", None) is not None
-                  for link in self.bridge.links.values())
-        if has:
+        if any(able(link) for link in self.bridge.links.values()):
             self.session.toolbox.offer([t(self.bridge) for t in TOOLS if t.name not in self.session.toolbox.by_name])
         pending = any(link.status == "pending" for link in self.bridge.links.values())
         offered = WaitForMcpServers.name in self.session.toolbox.by_name

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from kernel import ToolError
-from kernel_mcp.faults import AUTH, call_error
+from kernel_mcp.faults import AUTH, call_error, login_error
 
 if TYPE_CHECKING:
     from kernel_mcp.link import Link
@@ -74,7 +74,7 @@ async def _connected(link: Link) -> Any:
         return link.client
     name = link.server.name
     if link.status == "needs-auth":
-        raise ToolError("mcp_auth_required", f"The MCP server {name!r} needs a login. A person can run: kernel mcp login {name}")
+        raise login_error(name)
     raise ToolError("mcp_disconnected", f"The MCP server {name!r} is not connected ({link.error or link.status}).")
 
 

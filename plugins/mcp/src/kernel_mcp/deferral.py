@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from kernel_mcp.limits import CHARS_PER_TOKEN
+from kernel_mcp.tools import SEARCH, McpTool
 
 if TYPE_CHECKING:
     from kernel import Session, Tool
-    from kernel_mcp.tools import McpTool
 
-SEARCH = "ToolSearch"
 DEFAULT_SHARE = 10
-CHARS_PER_TOKEN = 4
 
 
 def wanted() -> tuple[bool | None, int]:
@@ -105,11 +105,3 @@ class Deferral:
 def listing(names: list[str]) -> str:
     return (f"More tools can be had with {SEARCH}. Their schemas are not loaded: a call fails until {SEARCH} has brought the "
             f"tool (query \"select:NAME\", or words). Names:\n" + "\n".join(names))
-
-
-def usage(session: Session, tools: Any) -> list[dict[str, Any]]:
-    """What each tool costs in tokens, for reports about the window."""
-    import msgspec
-
-    return [{"name": t.name, "serverName": t.server_name, "isLoaded": t.name not in session.toolbox.deferred,
-             "tokens": len(msgspec.json.encode(t.definition())) // CHARS_PER_TOKEN} for t in tools]

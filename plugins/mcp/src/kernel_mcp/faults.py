@@ -17,14 +17,8 @@ class LoginNeeded(Exception):
     """The server wants a person to log in, and nobody can be asked now."""
 
 
-def leaf(error: BaseException | None) -> BaseException | None:
-    """The first plain exception inside of groups."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
 def leaves(error: BaseException | None) -> list[BaseException]:
+    """The plain exceptions inside of groups."""
     if isinstance(error, BaseExceptionGroup):
         return [found for inner in error.exceptions for found in leaves(inner)]
     return [] if error is None else [error]
@@ -69,6 +63,10 @@ def transient(link: Link, error: BaseException | None) -> bool:
     return status == NO_ANSWER or 500 <= status < 600
 
 
+def login_error(name: str) -> ToolError:
+    return ToolError("mcp_auth_required", f"The MCP server {name!r} needs a login. A person can run: kernel mcp login {name}")
+
+
 def call_error(link: Link, error: Any, *, read_only: bool) -> ToolError:
     """A failed request as the model sees it."""
     from mcp import MCPError
@@ -89,7 +87,8 @@ def call_error(link: Link, error: Any, *, read_only: bool) -> ToolError:
     if isinstance(error, ValidationError):
         lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:3])
         return ToolError("mcp_protocol", f"The MCP server {name!r} sent a result that does not follow the protocol: {lines}")
-    if any(isinstance(e, LoginNeeded) for e in leaves(error)):
-        return ToolError("mcp_auth_required", f"The MCP server {name!r} needs a login. A person can run: kernel mcp login {name}")
-    found = leaf(error)
+    all_of = leaves(error)
+    if any(isinstance(e, LoginNeeded) for e in all_of):
+        return login_error(name)
+    found = all_of[0]
     return ToolError("mcp_protocol", f"The MCP server {name!r}: {type(found).__name__}: {found}"[:1000])

@@ -68,7 +68,7 @@ def positional(text: str, names: list[str]) -> dict[str, str]:
 
 def _blocks(session: Session, name: str, message: Any) -> list[Block]:
     """A message of a prompt as blocks of the person's; what the server lets the model say is marked as such."""
-    from kernel_mcp.results import _block, _words
+    from kernel_mcp.results import image_block, other_text
 
     item = message.content
     if item.type == "text":
@@ -76,5 +76,5 @@ def _blocks(session: Session, name: str, message: Any) -> list[Block]:
         if not text.strip():
             return []
         return [{"type": "text", "text": text if message.role == "user" else f"(the assistant said:) {text}"}]
-    block = _block(session, name, item)
-    return [block if block is not None else {"type": "text", "text": _words(session, name, item)}]
+    block = image_block(session, name, item)
+    return [block if block is not None else {"type": "text", "text": other_text(session, name, item)}]

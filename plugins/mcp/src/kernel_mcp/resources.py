@@ -33,13 +33,13 @@ class _ResourceTool(Tool):
 
         :raises ToolError: there is none of that name, or it has no resources.
         """
-        able = {n: link for n, link in self.bridge.links.items() if _able(link)}
+        found = {n: link for n, link in self.bridge.links.items() if able(link)}
         if server is None:
-            return list(able.values())
-        if server not in able:
+            return list(found.values())
+        if server not in found:
             raise ToolError("not_found", f"No connected MCP server {server!r} has resources. Servers with resources: "
-                            f"{', '.join(able) or 'none'}.")
-        return [able[server]]
+                            f"{', '.join(found) or 'none'}.")
+        return [found[server]]
 
     def result(self, context: ToolContext, value: Any, server: str) -> ToolResult:
         from kernel_mcp.results import fit
@@ -50,7 +50,7 @@ class _ResourceTool(Tool):
         return ToolResult(content=text, structured=value, truncated=path is not None, spill_path=path)
 
 
-def _able(link: Link) -> bool:
+def able(link: Link) -> bool:
     return link.status == "connected" and getattr(link.client.server_capabilities, "resources", None) is not None
 
 

@@ -42,10 +42,10 @@ def tool_result(session: Session, call_id: str, server: str, result: Any, *, lim
         if item.type == "text":
             if structured is None or result.is_error:
                 texts.append(item.text)
-        elif (block := _block(session, f"{call_id}-{number}", item)) is not None:
+        elif (block := image_block(session, f"{call_id}-{number}", item)) is not None:
             blocks.append(block)
         else:
-            texts.append(_words(session, f"{call_id}-{number}", item))
+            texts.append(other_text(session, f"{call_id}-{number}", item))
     text = clean_text("\n".join(texts)) + marks
     text, path = fit(session, call_id, server, text, limit, warn)
     content: str | list[Block] = text if not blocks else [*([{"type": "text", "text": text}] if text else []), *blocks]
@@ -68,7 +68,7 @@ def fit(session: Session, name: str, server: str, text: str, limit: int, warn: i
             f"is {limit:,}; the whole text {where}. {READ_HINT if path else ''})", path)
 
 
-def _block(session: Session, name: str, item: Any) -> Block | None:
+def image_block(session: Session, name: str, item: Any) -> Block | None:
     """An image that the model can look at; ``None`` for everything else."""
     if item.type != "image" or item.mime_type not in IMAGES or len(item.data) > MAX_IMAGE_CHARS:
         return None
@@ -79,7 +79,7 @@ def _block(session: Session, name: str, item: Any) -> Block | None:
     return {"type": "image", "source": {"type": "base64", "media_type": item.mime_type, "data": item.data}}
 
 
-def _words(session: Session, name: str, item: Any) -> str:
+def other_text(session: Session, name: str, item: Any) -> str:
     """Content that is no text, as text: links in words, bytes by the path they were saved under."""
     if item.type == "resource_link":
         about = ": ".join(t for t in (item.name, item.description) if t)

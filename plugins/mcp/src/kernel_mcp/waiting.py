@@ -36,9 +36,7 @@ class WaitForMcpServers(Tool):
     async def call(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
         names = set(input["servers"]) if input.get("servers") else None
         await self._bridge.wait(float(input.get("timeout") or 30.0), names)
-        for view in self._bridge.views:
-            if view.session is context.session:
-                view.sync()
+        self._bridge.show(context.session)
         told = [entry for entry in self._bridge.status() if names is None or entry["name"] in names]
         unknown = sorted((names or set()) - {entry["name"] for entry in told})
         lines = [f"{entry['name']}: {entry['status']}" for entry in told]
