@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import anyio.abc
 
-from kernel import Block, Harness, ResultMessage, Session, SessionError, SystemMessage, Usage, UsageError, UserMessage
+from kernel import Block, Harness, ResultMessage, Session, SessionError, Usage, UsageError, UserMessage
 from kernel_headless.lines import Lines, blocks_of
 from kernel_headless.reading import NO_PROMPT, text_prompt
 from kernel_headless.writers import Writer, kept_clean
@@ -164,8 +164,7 @@ class Run:
             session.emit(UserMessage(uuid=uuid, session_id=session.id, is_replay=True,
                                      message={"role": "user", "content": content}, parent_tool_use_id=None))
         if not any(b.get("type") != "text" or str(b.get("text", "")).strip() for b in blocks_of(content)):
-            session.emit(SystemMessage(uuid=session.clock.new_id(), session_id=session.id, subtype="informational",
-                                       data={"content": BLANK_PROMPT, "level": "info"}))
+            session.notice(BLANK_PROMPT, level="info")
             session.interrupted = False  # meant for this prompt
             session.emit(session.blank_result(BLANK_PROMPT))
             return

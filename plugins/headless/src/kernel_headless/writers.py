@@ -72,11 +72,8 @@ class TextWriter(Writer):
         super().take(message)
         if isinstance(message, SystemMessage) and message.subtype == "api_retry":
             self._retry(message.data)
-        if isinstance(message, SystemMessage) and message.subtype == "informational":
-            text = str(message.data.get("content", ""))
-            if message.data.get("level") == "warning" and text not in self._said:
-                self._said.add(text)
-                print(f"Warning: {shown(text)}", file=sys.stderr, flush=True)
+        if isinstance(message, SystemMessage) and message.subtype == "informational" and message.data.get("level") == "warning":
+            self.announce(str(message.data.get("content", "")))
 
     def _retry(self, data: dict[str, Any]) -> None:
         """A run that waits for a model that does not answer says so."""

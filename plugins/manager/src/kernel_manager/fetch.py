@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from kernel_manager import downloads, gits, tree
 from kernel_manager.errors import ManagerError
-from kernel_manager.names import shown
+from kernel_manager.names import canonical, shown
 from kernel_manager.programs import run
 from kernel_manager.pythons import Distribution, Index, resolve
 from kernel_manager.sources import Source, inside
@@ -151,7 +151,7 @@ def _python(source: Source, staging: Path, options: Options) -> Fetched:
         if not wheels[0].exists():
             raise ManagerError("not-found", f"there is no {wheels[0]}")
         if wheels[0].is_dir() and not options.index.allow_build:
-            return _project_folder(source, staging, options)
+            return _folder(Source(kind="folder", path=source.path), staging / "folder", options)
     found = resolve([r for r in requirements if r], wheels, options.pinned, staging / "python", options.index)
     plugins = [(d, code) for d in found if d.folder is not None and (code := code_of_wheel(d.folder)) is not None]
     if len(plugins) > 1:
@@ -179,14 +179,7 @@ def _pinned(source: Source, distribution: Distribution) -> Source:
 def _wanted_name(source: Source) -> str:
     from packaging.requirements import Requirement
 
-    from kernel_manager.pythons import canonical
-
     return canonical(Requirement(source.requirement).name if source.requirement else Path(str(source.path)).name.split("-")[0])
-
-
-def _project_folder(source: Source, staging: Path, options: Options) -> Fetched:
-    fetched = _folder(Source(kind="folder", path=source.path), staging / "folder", options)
-    return Fetched(base=fetched.base, root=fetched.root, source=fetched.source, warnings=fetched.warnings)
 
 
 def _command(source: Source, staging: Path, options: Options) -> Fetched:

@@ -21,6 +21,11 @@ _DEVICES = {"con", "prn", "aux", "nul", "conin$", "conout$", *(f"{d}{n}" for d i
 MAX_PATH, MAX_NAME, MAX_DEPTH = 1024, 255, 32
 
 
+def canonical(name: str) -> str:
+    """A distribution's name as package indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 def check_plugin_name(name: object) -> str:
     """A name that can stand in an id, a folder and a command line without being mistaken for another.
 

@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct, field
 
 from kernel_manager.errors import ManagerError
+from kernel_manager.names import canonical
 from kernel_manager.programs import run
 from kernel_manager.tree import digest
 from kernel_manager.wheels import unpack_wheel
@@ -65,10 +66,6 @@ class Distribution(Struct, kw_only=True):
     @property
     def key(self) -> str:
         return canonical(self.name)
-
-
-def canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def missing(requirements: list[str]) -> list[str]:

@@ -105,12 +105,19 @@ def code_of_wheel(target: Path) -> Code | None:
         return None
     if f"[{GROUP}]" not in text:
         return None
-    section = text.split(f"[{GROUP}]", 1)[1].split("\n[", 1)[0]
-    points = re.findall(r"^\s*([^=#\s]+)\s*=\s*(\S+)", section, re.MULTILINE)
+    points = plugin_entries(text)
     if len(points) != 1:
         raise ManagerError("bad-plugin", f"brings {len(points)} plugins; one is needed", context=f"distribution {info.stem}",
                            hint="install it with pip; the kernel finds all of them")
-    return Code(name=points[0][0], module=points[0][1].split(":")[0], **metadata)
+    return Code(name=points[0][0], module=points[0][1], **metadata)
+
+
+def plugin_entries(text: str) -> list[tuple[str, str]]:
+    """Name and module of the plugins that an ``entry_points.txt`` names, read as the kernel reads it."""
+    if f"[{GROUP}]" not in text:
+        return []
+    section = text.split(f"[{GROUP}]", 1)[1].split("\n[", 1)[0]
+    return [(name, module.split(":")[0]) for name, module in re.findall(r"^\s*([^=#\s]+)\s*=\s*(\S+)", section, re.MULTILINE)]
 
 
 def _metadata(info: Path) -> dict[str, Any]:

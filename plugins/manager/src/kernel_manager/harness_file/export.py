@@ -11,7 +11,7 @@ from kernel_manager.harness_file import lockfile
 from kernel_manager.harness_file.lockfile import Distribution, Lock
 from kernel_manager.harness_file.model import Parsed
 from kernel_manager.harness_file.resolve import KERNEL
-from kernel_manager.harness_file.wheels import canonical
+from kernel_manager.names import canonical
 
 
 def pyproject(parsed: Parsed, lock: Lock) -> str:

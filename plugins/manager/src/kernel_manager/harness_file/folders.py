@@ -19,8 +19,9 @@ from kernel_manager.harness_file.lockfile import From
 from kernel_manager.harness_file.model import Parsed, Wanted
 from kernel_manager.harness_file.resolve import build
 from kernel_manager.harness_file.tools import Ways
-from kernel_manager.harness_file.wheels import GROUP, MANIFEST, Facts
+from kernel_manager.harness_file.wheels import MANIFEST, Facts
 from kernel_manager.sources import Source
+from kernel_manager.wheels import GROUP
 
 _BAD_NAME = re.compile(r"[/\\:@\s\x00-\x1f]|\.\.|^-|^$|^\.$")
 

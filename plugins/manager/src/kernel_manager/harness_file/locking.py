@@ -19,7 +19,7 @@ from kernel_manager.harness_file.lockfile import Distribution, From, Lock, Locke
 from kernel_manager.harness_file.model import Parsed
 from kernel_manager.harness_file.resolve import Archive, applies, requirement, resolve
 from kernel_manager.harness_file.tools import Ways
-from kernel_manager.harness_file.wheels import canonical
+from kernel_manager.names import canonical
 from kernel_manager.sources import without_secrets
 
 

@@ -22,7 +22,8 @@ from kernel import __version__
 from kernel_manager.errors import ManagerError
 from kernel_manager.harness_file import tools, wheels
 from kernel_manager.harness_file.tools import Ways
-from kernel_manager.harness_file.wheels import Facts, canonical
+from kernel_manager.harness_file.wheels import Facts
+from kernel_manager.names import canonical
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from kernel_manager.harness_file.wheels import plugin_entries
+from kernel_manager.wheels import plugin_entries
 
 HEAD = """\
 # What this harness is made of. `kernel harness lock` turns it into exact versions and digests (kernel.lock, to be
@@ -47,7 +47,7 @@ def installed(base: Path) -> list[str]:
 
     lines: dict[str, str] = {}
     for found in metadata.distributions():
-        entries = plugin_entries((found.read_text("entry_points.txt") or "").encode())
+        entries = [name for name, _ in plugin_entries(found.read_text("entry_points.txt") or "")]
         name = found.metadata["Name"]
         if entries and name and name.lower() not in lines:
             folder = _editable(found.read_text("direct_url.json"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +13,12 @@ from msgspec import Struct, field
 
 from kernel_manager.errors import ManagerError
 from kernel_manager.harness_file.lockfile import is_inside
+from kernel_manager.names import canonical
+from kernel_manager.wheels import plugin_entries
 
 MAX_FILES = 50_000
 MAX_TOTAL = 2 * 1024**3
 NOT_LOCKED = ("RECORD", "RECORD.jws", "RECORD.p7s", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json")
-GROUP = "kernel.plugins"
 MANIFEST = ".claude-plugin/plugin.json"
 
 
@@ -45,7 +45,8 @@ def facts(path: Path) -> Facts:
         with zipfile.ZipFile(path) as archive:
             info = _info_folder(archive, path)
             headers = _headers(archive.read(f"{info}/METADATA"))
-            entries = plugin_entries(_optional(archive, f"{info}/entry_points.txt") or b"")
+            text = (_optional(archive, f"{info}/entry_points.txt") or b"").decode("utf-8", "replace")
+            entries = dict(plugin_entries(text))
             manifests = {name: _optional(archive, f"{module.split('.')[0]}/{MANIFEST}") for name, module in entries.items()}
     except (OSError, zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError) as error:
         raise _bad(path, f"cannot be read: {error}") from None
@@ -108,20 +109,6 @@ def unpack(path: Path, site: Path) -> None:
 def sha256(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def canonical(name: str) -> str:
-    """A distribution's name as package indexes compare it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def plugin_entries(raw: bytes) -> dict[str, str]:
-    """The plugins that an ``entry_points.txt`` names, read as the kernel reads it."""
-    text = raw.decode("utf-8", "replace")
-    if f"[{GROUP}]" not in text:
-        return {}
-    section = text.split(f"[{GROUP}]", 1)[1].split("\n[", 1)[0]
-    return {name: module.split(":")[0] for name, module in re.findall(r"^\s*([^=#\s]+)\s*=\s*(\S+)", section, re.MULTILINE)}
 
 
 def _optional(archive: zipfile.ZipFile, name: str) -> bytes | None:
