@@ -19,6 +19,7 @@ _HOMES = {
     "clock": "Clock",
     "compactor": "Compactor",
     "components": "Component Components components_in find_components",
+    "dispatch": "Outcome",
     "errors": (
         "DuplicateError HistoryError KernelError LoadError LockError ManifestError ModelError PluginError SessionError "
         "SettingsError StreamError ToolError UsageError"
@@ -35,7 +36,7 @@ _HOMES = {
     "manifest": "Manifest",
     "merge": "Merged Text",
     "messages": "Block History normalise reminder text_block text_of",
-    "middleware": "Middleware",
+    "middleware": "HookRunner Middleware",
     "models": "ModelCaller ModelInfo ModelProvider ModelRequest Prices Response StreamEvent Usage",
     "options": "Options",
     "output": (
@@ -43,7 +44,7 @@ _HOMES = {
         "SystemMessage ToolProgress UserMessage encode_output"
     ),
     "plugins": "Plugin PluginSet",
-    "policy": "PermissionCall Policy PolicyFactory Verdict",
+    "policy": "Asker Decider PermissionCall Policy PolicyFactory Verdict",
     "prompt": "PromptPart Section",
     "registry": "Registry",
     "request": "is_too_long side_request",

@@ -6,6 +6,7 @@ from kernel.child import Child as Child, ChildSpec as ChildSpec, Ended as Ended
 from kernel.clock import Clock as Clock
 from kernel.compactor import Compactor as Compactor
 from kernel.components import Component as Component, Components as Components, components_in as components_in, find_components as find_components
+from kernel.dispatch import Outcome as Outcome
 from kernel.errors import DuplicateError as DuplicateError, HistoryError as HistoryError, KernelError as KernelError, LoadError as LoadError, LockError as LockError, ManifestError as ManifestError, ModelError as ModelError, PluginError as PluginError, SessionError as SessionError, SettingsError as SettingsError, StreamError as StreamError, ToolError as ToolError, UsageError as UsageError
 from kernel.events import ANSWERS as ANSWERS, EVENTS as EVENTS, Event as Event
 from kernel.events.agents import SubagentStart as SubagentStart, SubagentStartResult as SubagentStartResult, SubagentStop as SubagentStop, SubagentStopResult as SubagentStopResult, TaskCompleted as TaskCompleted, TaskCompletedResult as TaskCompletedResult, TaskCreated as TaskCreated, TaskCreatedResult as TaskCreatedResult, TeammateIdle as TeammateIdle, TeammateIdleResult as TeammateIdleResult, WorktreeCreate as WorktreeCreate, WorktreeCreateResult as WorktreeCreateResult, WorktreeRemove as WorktreeRemove, WorktreeRemoveResult as WorktreeRemoveResult
@@ -24,12 +25,12 @@ from kernel.lint import LintRule as LintRule
 from kernel.manifest import Manifest as Manifest
 from kernel.merge import Merged as Merged, Text as Text
 from kernel.messages import Block as Block, History as History, normalise as normalise, reminder as reminder, text_block as text_block, text_of as text_of
-from kernel.middleware import Middleware as Middleware
+from kernel.middleware import HookRunner as HookRunner, Middleware as Middleware
 from kernel.models import ModelCaller as ModelCaller, ModelInfo as ModelInfo, ModelProvider as ModelProvider, ModelRequest as ModelRequest, Prices as Prices, Response as Response, StreamEvent as StreamEvent, Usage as Usage
 from kernel.options import Options as Options
 from kernel.output import AssistantMessage as AssistantMessage, ConversationReset as ConversationReset, Output as Output, ResultMessage as ResultMessage, StreamMessage as StreamMessage, SystemMessage as SystemMessage, ToolProgress as ToolProgress, UserMessage as UserMessage, encode_output as encode_output
 from kernel.plugins import Plugin as Plugin, PluginSet as PluginSet
-from kernel.policy import PermissionCall as PermissionCall, Policy as Policy, PolicyFactory as PolicyFactory, Verdict as Verdict
+from kernel.policy import Asker as Asker, Decider as Decider, PermissionCall as PermissionCall, Policy as Policy, PolicyFactory as PolicyFactory, Verdict as Verdict
 from kernel.prompt import PromptPart as PromptPart, Section as Section
 from kernel.registry import Registry as Registry
 from kernel.request import is_too_long as is_too_long, side_request as side_request

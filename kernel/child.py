@@ -98,6 +98,7 @@ class Child(Session):
         self.spec = spec
         super().__init__(parent.harness, transcript, parent.root.emit, parent)
         self.agent_id, self.agent_type = spec.agent_id, spec.agent_type
+        self.hearers += [spec.watch] if spec.watch else []
         self.depth: int = getattr(parent, "depth", 0) + 1
         self.prompt_id = parent.prompt_id
         changes: dict[str, Any] = {"max_turns": spec.max_turns}
@@ -209,8 +210,7 @@ class Child(Session):
         """To the conversation's front end, under the call that started the agent; text and thinking only on request."""
         if isinstance(message, _CONVERSATION) and message.parent_tool_use_id is None:
             message.parent_tool_use_id = self.spec.tool_use_id or self.agent_id  # never taken for the conversation's
-        if self.spec.watch is not None:
-            self.spec.watch(message)
+        self.tell_hearers(message)
         if self._passes(message):
             self.root.emit(message)
 

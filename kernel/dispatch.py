@@ -77,11 +77,8 @@ class Dispatcher:
         began = perf_counter()
         for plugin, function, names in implementations:
             try:
-                if names == _BOTH:  # the common case, without a dictionary
-                    value = function(event, session)
-                else:
-                    given = {"event": event, "session": session}
-                    value = function(**{name: given[name] for name in names})
+                value = function(event, session) if names == _BOTH else function(
+                    **{name: event if name == "event" else session for name in names})
                 if value is not None:
                     spoken = True
                     if inspect.isawaitable(value):
@@ -138,9 +135,8 @@ def _outcomes(event: Event, returned: list[Any], stamps: list[float]) -> list[Ou
                 outcomes.append(Outcome(plugin, answer, None, seconds))
                 ranked.append((stamp, answer.rank, answer))
             else:
-                wrong = TypeError(f"answered {event.event_name} with {type(answer).__name__}, "
-                                  f"expected {expected.__name__} or None")
-                outcomes.append(Outcome(plugin, None, wrong, seconds))
+                bad = TypeError(f"answered {event.event_name} with {type(answer).__name__}, expected {expected.__name__} or None")
+                outcomes.append(Outcome(plugin, None, bad, seconds))
     for rank, (_, _, answer) in enumerate(sorted(ranked, key=lambda item: item[:2]), 1):
         answer.rank = rank
     return outcomes

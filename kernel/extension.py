@@ -112,9 +112,8 @@ async def each(session: Session, method: str, *args: Any) -> list[Any]:
     :raises Leave: an extension ends the run.
     """
     found = []
-    for extension in session.harness.extensions:
-        if getattr(type(extension), method) is getattr(Extension, method):
-            continue  # left as it is: costs nothing
+    left = getattr(Extension, method)  # as it is: costs nothing
+    for extension in (x for x in session.harness.extensions if getattr(type(x), method) is not left):
         try:
             found.append(await getattr(extension, method)(session, *args))
         except Leave:

@@ -14,7 +14,8 @@ from kernel import events as e
 from kernel.calls import Batch, Call, copied, replace_input
 from kernel.merge import NOTHING, Merged
 from kernel.messages import hook_context, reminder
-from kernel.policy import PermissionCall, Verdict
+from kernel.middleware import fold
+from kernel.policy import PermissionCall, Verdict, checked
 from kernel.tools import error_result
 
 if TYPE_CHECKING:
@@ -57,6 +58,19 @@ def _deny(session: Session, call: Call, text: str, verdict: Verdict | None = Non
 
 async def permit(session: Session, batch: Batch, call: Call, hooks: Merged) -> None:
     """Rules, modes, and whoever can be asked. Leaves a result where the call is refused."""
+    decide = fold(session.middleware, "around_decision", lambda *_: _in_the_end(session, batch, call, hooks))
+    try:
+        verdict = checked(await decide(_question(session, call, _hook(hooks), hooks.updated_input is not None), call.id))
+    except Exception as error:
+        verdict = _no_verdict(session, call, error)
+    if verdict.behavior != "allow" and call.result is None:
+        _deny(session, call, verdict.message or _refusal(call, "a rule denies it"), verdict)
+        if verdict.reason_type == "classifier":
+            await _denied_by_classifier(session, call, verdict)
+
+
+async def _in_the_end(session: Session, batch: Batch, call: Call, hooks: Merged) -> Verdict:
+    """The policy's verdict, or what asking came to."""
     verdict = _decide(session, call, hooks)
     if verdict.behavior == "ask" and session.state.permission_mode == "auto":
         verdict = await _classified(session, call, hooks, verdict)
@@ -73,10 +87,7 @@ async def permit(session: Session, batch: Batch, call: Call, hooks: Merged) -> N
                         verdict = await _ask(session, batch, call, verdict)
                     except Exception as error:
                         verdict = _no_verdict(session, call, error)
-    if verdict.behavior == "deny" and call.result is None:
-        _deny(session, call, verdict.message or _refusal(call, "a rule denies it"), verdict)
-        if verdict.reason_type == "classifier":
-            await _denied_by_classifier(session, call, verdict)
+    return verdict
 
 
 async def _classified(session: Session, call: Call, hooks: Merged, verdict: Verdict) -> Verdict:
@@ -86,9 +97,7 @@ async def _classified(session: Session, call: Call, hooks: Merged, verdict: Verd
         return verdict
     try:
         answer = await classify(_question(session, call, _hook(hooks), hooks.updated_input is not None))
-        if answer is not None and not isinstance(answer, Verdict):
-            raise TypeError(f"it answered {answer!r}, expected a Verdict or None")
-        return verdict if answer is None else answer
+        return verdict if answer is None else checked(answer)
     except Exception as error:
         return msgspec.structs.replace(_no_verdict(session, call, error), reason_type="classifier", undecided=True)
 
@@ -126,10 +135,7 @@ def _question(session: Session, call: Call, hook: Any = None, hook_rewrote: bool
 
 
 def _verdict(session: Session, call: Call, hook: Any, hook_rewrote: bool) -> Verdict:
-    verdict = session.policy.decide(_question(session, call, hook, hook_rewrote))
-    if not isinstance(verdict, Verdict) or verdict.behavior not in ("allow", "ask", "deny"):
-        raise TypeError(f"the policy answered {verdict!r}, expected a Verdict")
-    return verdict
+    return checked(session.policy.decide(_question(session, call, hook, hook_rewrote)))
 
 
 def _no_verdict(session: Session, call: Call, error: Exception) -> Verdict:
@@ -163,7 +169,8 @@ async def _ask(session: Session, batch: Batch, call: Call, verdict: Verdict) -> 
         return msgspec.structs.replace(verdict, behavior="deny", message=_refusal(
             call, f"{verdict.message or 'it needs approval'}; nobody can be asked in this run"))
     try:
-        answer = await session.root.asker(_question(session, call), verdict, call.id)
+        ask = fold(session.middleware, "around_approval", session.root.asker)
+        answer = await ask(_question(session, call), verdict, call.id)
     except Exception as error:
         return Verdict(behavior="deny", message=_refusal(call, f"the question failed: {type(error).__name__}: {error}"))
     applied = _apply(session, batch, call, answer if isinstance(answer, dict) else {}, "promptTool")

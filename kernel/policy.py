@@ -6,6 +6,7 @@ where nobody can. Without a policy every call is refused.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct, field
@@ -50,6 +51,24 @@ class Verdict(Struct, frozen=True, kw_only=True):
     source: str | None = None
     suggestions: list[dict[str, Any]] = field(default_factory=list)
     undecided: bool = False
+
+
+Asker = Callable[[PermissionCall, Verdict, str], Awaitable[dict[str, Any]]]
+"""Asks a person or a program: (call, verdict, tool_use_id) -> ``{"behavior": "allow"|"deny", "updatedInput"?, "message"?,
+"interrupt"?, "updatedPermissions"?}``. One that has ``side_by_side = True`` may be called again while it is asking; it holds
+``session.asking`` as long as any question is open."""
+Decider = Callable[[PermissionCall, str], Awaitable[Verdict]]
+"""What a call comes to in the end, people asked: (call, tool_use_id) -> the verdict."""
+
+
+def checked(verdict: Any) -> Verdict:
+    """What a plugin answered, if it is a verdict.
+
+    :raises TypeError: it is none.
+    """
+    if not isinstance(verdict, Verdict) or verdict.behavior not in ("allow", "ask", "deny"):
+        raise TypeError(f"the answer was {verdict!r}, expected a Verdict")
+    return verdict
 
 
 @runtime_checkable

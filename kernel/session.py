@@ -6,23 +6,23 @@ The session owns all state; plugins keep theirs in ``session.plugin_state``, nev
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import msgspec
 
 from kernel import CONTRACT, events as e
+from kernel.dispatch import Outcome
 from kernel.errors import SessionError, UsageError
 from kernel.events import Event
 from kernel.extension import each, open_all
 from kernel.inbox import Inbox
 from kernel.merge import NOTHING, Merged, merge
 from kernel.messages import Block, History, Role, normalise, reminder
-from kernel.middleware import fold_model, fold_tool
+from kernel.middleware import HookRunner, Middleware, fold
 from kernel.models import ModelCaller, ModelRequest, Usage
 from kernel.output import ResultMessage
-from kernel.policy import PermissionCall, Policy, Verdict, for_agent
+from kernel.policy import Asker, Policy, for_agent
 from kernel.prompt import Section, gather, joined, opening, system_sections
 from kernel.spending import Spending
 from kernel.stream import Assembler
@@ -42,11 +42,6 @@ if TYPE_CHECKING:
 
 NO_AUTO = "permission mode auto needs a classifier (setting kernel.permissions.classifier: the name of a model, or \"session\")"
 DEFAULT_MAX_TOKENS = 32_000
-
-Asker = Callable[[PermissionCall, Verdict, str], Awaitable[dict[str, Any]]]
-"""Asks a person or a program: (call, verdict, tool_use_id) -> ``{"behavior": "allow"|"deny", "updatedInput"?, "message"?,
-"interrupt"?, "updatedPermissions"?}``. One that has ``side_by_side = True`` may be called again while it is asking; it holds
-``session.asking`` as long as any question is open."""
 
 
 class Session(Voice):
@@ -116,6 +111,7 @@ class Session(Voice):
         self.deferred = False
         """A call that a hook put off is still open; the next run takes it up first (hooks contract, 13.3)."""
         self._emit = emit
+        self.hearers = []
         self._started = False
         self._closed = False
         self.sandbox: Sandbox | None = parent.sandbox if parent else harness.open_sandbox(self)
@@ -134,10 +130,12 @@ class Session(Voice):
         self.fold()
 
     def fold(self) -> None:
-        """Put the middleware around the model and the tools; anew whenever either side changed."""
-        middleware = list(self.harness.middleware)
-        self.call_model: ModelCaller = fold_model(middleware, self.provider.stream)
-        self.run_tool: ToolRunner = fold_tool(middleware, lambda tool, input, context: tool.call(input, context))
+        """Put the middleware around the steps; anew whenever either side changed."""
+        self.middleware: list[Middleware] = [item.for_session(self) for item in self.harness.middleware]
+        self.call_model: ModelCaller = fold(self.middleware, "around_model", self.provider.stream)
+        self.run_tool: ToolRunner = fold(self.middleware, "around_tool", lambda tool, input, context: tool.call(input, context))
+        self.run_hooks: HookRunner = fold(self.middleware, "around_hooks",
+                                          lambda event: self.harness.dispatcher.fire(event, self))
 
     @property
     def settings(self) -> Settings:
@@ -278,7 +276,10 @@ class Session(Voice):
 
     async def fire(self, event: Event) -> Merged:
         """Fire an event, merge the answers, tell the person what is theirs to know."""
-        outcomes = await self.harness.dispatcher.fire(event, self)
+        try:
+            outcomes = await self.run_hooks(event)
+        except Exception as error:  # of a middleware: nobody's answer counts, and a gate refuses
+            outcomes = [Outcome("middleware", None, error, 0.0)]
         if not outcomes:
             return NOTHING
         merged = merge(event, outcomes)

@@ -31,9 +31,20 @@ class Voice:
     transcript: Transcript
     plugin_state: dict[str, Any]
     _emit: Emit
+    hearers: list[Emit]
+    """Plugins that listen to every message; a subagent's are its own, and what is forwarded is heard above as well."""
 
     def emit(self, message: Output) -> None:
+        self.tell_hearers(message)
         self._emit(message)
+
+    def tell_hearers(self, message: Output) -> None:
+        """To the plugins that listen, before the front end; one that cannot hear does no harm."""
+        for hear in self.hearers:
+            try:
+                hear(message)
+            except Exception as error:
+                self.debug(f"a listener failed: {type(error).__name__}: {error}")
 
     def say(self, subtype: str, **data: Any) -> None:
         """Emit a ``system`` message."""
