@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
-SCRIPT = "turns:\n  - text: It does nothing yet.\n"
+SCRIPT = "turns:\n  - {text: It does nothing yet., repeat: true}\n"
 
 
 def run(folder: Path, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -23,7 +23,7 @@ def test_the_python_example_runs(tmp_path: Path) -> None:
     (tmp_path / "script.yaml").write_text(SCRIPT)
     (tmp_path / "example.py").write_text(example)
     done = run(tmp_path, sys.executable, "example.py", KERNEL_PROVIDER="script", KERNEL_SCRIPT=str(tmp_path / "script.yaml"))
-    assert done.stdout.strip() == "It does nothing yet. 0.0", done.stderr
+    assert done.stdout.splitlines() == ["It does nothing yet. 0.0", "It does nothing yet."], done.stderr
 
 
 def test_every_command_of_the_readme_exists(tmp_path: Path) -> None:

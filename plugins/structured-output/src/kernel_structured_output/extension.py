@@ -13,6 +13,8 @@ from kernel_structured_output.state import SEMANTIC_RETRIES, Attempts, attempts,
 from kernel_structured_output.tool import NAME, StructuredOutput
 
 OPTION = "json_schema"
+GIVEN = "structured-output.given"
+"""In ``session.plugin_state``: the option as it was when the tool was last brought to it."""
 ASK = f"The answer is not handed in yet. Call the tool {NAME} once with the final answer."
 
 
@@ -30,14 +32,26 @@ class StructuredOutputs(Extension):
             schema.of(given)
 
     async def open(self, session: Session) -> None:
+        self._offer(session)
+
+    def _offer(self, session: Session) -> None:
+        """Bring the tool to what the option says now: a program may ask for another value, or for none, with each prompt."""
+        if session.parent is not None:
+            return
         given = session.options.extra.get(OPTION)
-        if given is not None and session.parent is None:
+        if given is session.plugin_state.get(GIVEN):
+            return
+        session.plugin_state[GIVEN] = given
+        session.toolbox.withdraw([NAME])
+        if given is not None:
             session.toolbox.offer([StructuredOutput(schema.of(given))])
 
     async def before_prompt(self, session: Session) -> None:
+        self._offer(session)
         begin(session)
 
     async def before_request(self, session: Session) -> None:
+        self._offer(session)
         if not self._wanted(session):
             return
         if attempts(session).accepted:  # a Stop hook sent the run on
