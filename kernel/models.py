@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct, field
@@ -88,7 +88,8 @@ class ModelRequest(Struct, kw_only=True):
     """One request. ``system``: text blocks in their layers. ``tools``: definitions in a fixed order.
 
     ``history`` is read only: a provider takes ``history.encode(mark)`` (bytes) or ``history.wire()`` (objects).
-    ``extra`` holds fields that are passed through as they are. ``betas`` are names of beta features.
+    ``extra`` holds fields that are passed through as they are. ``betas`` are names of beta features. ``headers`` go along where
+    the provider speaks HTTP (a middleware's ``traceparent``), and ``heard`` is called with the answer's headers.
     """
 
     model: str
@@ -101,6 +102,8 @@ class ModelRequest(Struct, kw_only=True):
     effort: str | None = None
     betas: list[str] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    heard: Callable[[Mapping[str, str]], None] | None = None
 
 
 class Response(Struct, kw_only=True):

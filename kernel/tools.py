@@ -84,10 +84,11 @@ class ToolContext:
     """What every call receives. One per call; the session behind it is shared.
 
     ``session`` gives messages, settings, plugins and the registries. ``state`` is the session's state when the call
-    began. Cancellation reaches a tool as the usual cancellation of its task: it must end its processes and let it pass.
+    began. ``environment``: variables for processes of this call alone, on top of the session's. Cancellation reaches a tool as
+    the usual cancellation of its task: it must end its processes and let it pass.
     """
 
-    __slots__ = ("_progress", "call_id", "session", "state", "tool_name")
+    __slots__ = ("_progress", "call_id", "environment", "session", "state", "tool_name")
 
     def __init__(self, session: Session, call_id: str, tool_name: str,
                  progress: Callable[[dict[str, Any]], None] | None = None) -> None:
@@ -95,6 +96,7 @@ class ToolContext:
         self.state = session.state
         self.call_id = call_id
         self.tool_name = tool_name
+        self.environment: dict[str, str] = {}
         self._progress = progress
 
     @property

@@ -52,7 +52,7 @@ class Anthropic:
             import httpx
 
             try:
-                response = await self._send(line.client, where, body)
+                response = await self._send(line.client, where, body, request)
                 try:
                     async with aclosing(events(response, where)) as stream:
                         async for event in stream:
@@ -66,7 +66,7 @@ class Anthropic:
         finally:
             await self._connections.give_back(line, broken=broken)
 
-    async def _send(self, client: httpx.AsyncClient, where: Target, body: bytes) -> httpx.Response:
+    async def _send(self, client: httpx.AsyncClient, where: Target, body: bytes, asked: ModelRequest) -> httpx.Response:
         """The answer, once its headers say that it is a stream of events.
 
         :raises ModelError: it is something else.
@@ -77,6 +77,8 @@ class Anthropic:
                                        extensions={"timeout": limits})
         with anyio.fail_after(wait):
             response = await client.send(request, stream=True)
+        if asked.heard is not None:
+            asked.heard(response.headers)
         # The transport looks the limit up again when the body is read.
         limits["read"] = self._silence_s or silence_seconds()
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -64,7 +64,7 @@ def target(request: ModelRequest) -> Target:
         headers["anthropic-beta"] = ",".join(betas)
     secrets = tuple(s for s in (key, token, url.password, *custom.values()) if s and len(s) >= 6)
     return Target(url=f"{base or HOME}/v1/messages", host=str(url.hostname), secure=url.scheme == "https",
-                  headers={**headers, **custom}, secrets=secrets)
+                  headers={**request.headers, **headers, **custom}, secrets=secrets)
 
 
 def _parts(base: str) -> SplitResult:

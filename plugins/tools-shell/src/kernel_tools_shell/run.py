@@ -30,7 +30,7 @@ async def run(input: dict[str, Any], context: ToolContext) -> ToolResult:
     await shell.prepare()
     start = place.before(context.session, context.cwd)
     try:
-        started = shell.start(input["command"], start.cwd, input)
+        started = shell.start(input["command"], start.cwd, input, context.environment)
     except OSError as error:
         raise ToolError("spawn_failed", f"The command could not be started in {start.cwd}: {error.strerror or error}. "
                                         f"The shell is {shell.path}.") from error

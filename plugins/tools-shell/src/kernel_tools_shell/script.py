@@ -33,7 +33,8 @@ def find_shell() -> str:
 
 def environment(session_environment: Mapping[str, str], session_id: str, effort: str | None) -> dict[str, str]:
     """The process's environment, the session's on top, and what tells a command where it runs (settings contract, 7.2)."""
-    env = {**os.environ, **session_environment}
+    env = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}  # ours alone (observability, 1)
+    env |= session_environment
     env.pop("CLAUDE_ENV_FILE", None)  # for hooks only; here it is sourced
     if switched_on("CLAUDE_CODE_SUBPROCESS_ENV_SCRUB"):
         env = {name: value for name, value in env.items() if name not in CREDENTIALS}

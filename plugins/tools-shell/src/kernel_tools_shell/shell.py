@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import weakref
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from tempfile import mkdtemp
@@ -87,10 +88,11 @@ class Shell:
             elif target.exists():
                 self._snapshot = target
 
-    def start(self, text: str, cwd: str, input: dict[str, Any] | None = None) -> Started:
+    def start(self, text: str, cwd: str, input: dict[str, Any] | None = None, more: Mapping[str, str] | None = None) -> Started:
         """Start a command, confined where the session has a sandbox that says so.
 
         :param input: the call's whole input, for the sandbox.
+        :param more: variables for this command alone.
         :raises OSError: it cannot be started.
         :raises ToolError: it cannot be confined.
         """
@@ -105,7 +107,7 @@ class Shell:
             cwd_file.touch(0o600)  # a confined command cannot make it, only write it
             argv = self.session.sandbox.wrap(argv, cwd=cwd, purpose="tool", input=input or {"command": text},
                                              writable=[str(cwd_file)])
-        command = Command(argv, cwd=cwd, env=self._environment(), sink=Sink(self.folder / f"{id}.output"),
+        command = Command(argv, cwd=cwd, env={**self._environment(), **(more or {})}, sink=Sink(self.folder / f"{id}.output"),
                           mark=f"{self.mark}{self._count}", seconds=self._life(), confined=argv is not plain)
         self.running.add(command)
         self.mine.add(command)

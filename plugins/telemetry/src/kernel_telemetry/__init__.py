@@ -1,0 +1,1 @@
+"""OpenTelemetry metrics, events and traces by the documented names."""

@@ -1,0 +1,186 @@
+"""The events of a session's life, and the hooks that answer them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kernel import (
+    Event,
+    Outcome,
+    PostCompact,
+    PreCompact,
+    PreToolUse,
+    SessionStart,
+    StopFailure,
+    UserPromptExpansion,
+    UserPromptSubmit,
+)
+from kernel_telemetry.spans import Span
+
+if TYPE_CHECKING:
+    from kernel_telemetry.watch import Watch
+
+CONFIGURED = "command-hooks"
+"""The plugin that runs configured hooks; its table of handlers stands in ``session.plugin_state`` under the same name."""
+SOURCES = {"managed": "policySettings", "cli": "flagSettings", "local": "localSettings", "project": "projectSettings",
+           "user": "userSettings", "plugin": "pluginHook", "session": "pluginHook", "sdk": "flagSettings"}
+
+
+class Running:
+    """The hooks of one event while they run."""
+
+    def __init__(self, event: Event, span: Span, facts: dict[str, Any], configured: int, plugins: set[str]) -> None:
+        self.event = event
+        self.span = span
+        self.facts = facts
+        self.configured = configured
+        self.plugins = plugins
+        self.done: list[Any] = []
+
+
+class Hooks:
+    """What is seen of one context's events."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+        self._running: list[Running] = []
+        self._heard: object = None
+
+    # -- before and behind -------------------------------------------------------------------------------------------------
+    def begin(self, event: Event) -> Running | None:
+        """An event is about to be handed to its hooks."""
+        hearing = self.watch.hearing
+        if isinstance(event, UserPromptExpansion):
+            hearing.expanded(event)
+        elif isinstance(event, UserPromptSubmit):
+            hearing.prompted(event)
+        elif isinstance(event, PreToolUse):
+            self.watch.calls.get(event.tool_use_id, event.tool_name, event.tool_input).gated = True
+        elif isinstance(event, PreCompact):
+            hearing.compacting(event)
+        elif isinstance(event, StopFailure):
+            self.watch.asks.give_up(main=True)
+        elif isinstance(event, SessionStart):
+            hearing.began(event.source)
+        return self._begin(event)
+
+    def _begin(self, event: Event) -> Running | None:
+        configured = len(self._handlers(event))
+        found = getattr(self.watch.session.plugins.manager.hook, event_hook(event)).get_hookimpls()
+        plugins = {i.plugin_name for i in found} - {CONFIGURED}
+        if not configured and not plugins:
+            return None
+        recorder = self.watch.recorder
+        details = recorder.switches.details
+        facts = {"hook_event": event.event_name, "hook_name": event.hook_name if details else _public(event),
+                 "num_hooks": configured + len(plugins), "managed_only": self._managed_only(), "safe_mode": False,
+                 "hook_source": "policySettings" if self._managed_only() else "merged"}
+        definitions = None
+        if details and recorder.traced:
+            definitions = msgspec.json.encode([h.label for h in self._handlers(event)] + sorted(plugins)).decode()
+        recorder.event("hook_execution_start", {**facts, "hook_definitions": definitions})
+        span = recorder.begin("hook", self.watch.parent(), {
+            **{k: facts[k] for k in ("hook_event", "hook_name", "num_hooks")}, "hook_definitions": definitions})
+        running = Running(event, span, {**facts, "hook_definitions": definitions}, configured, plugins)
+        self._running.append(running)
+        self._listen()
+        return running
+
+    def end(self, event: Event, running: Running | None, outcomes: list[Outcome]) -> None:
+        """The hooks have answered."""
+        if isinstance(event, PreToolUse) and _refuses_call(outcomes):
+            self.watch.calls.refused_by_hook(event.tool_use_id, event.tool_name, event.tool_input)
+        elif isinstance(event, PreCompact) and any(_blocks(o) for o in outcomes):
+            self.watch.hearing.compacted(event.trigger, "blocked by a hook")
+        elif isinstance(event, PostCompact):
+            self.watch.hearing.compacted(event.trigger, "")
+        if running is None:
+            if isinstance(event, SessionStart):
+                self.watch.hearing.registered(self._all())
+            return
+        self._running.remove(running)
+        recorder = self.watch.recorder
+        if not running.configured and not self._heard:  # the first event makes the table of handlers
+            self._listen()
+        blocking = sum(_blocks(o) for o in outcomes)
+        errors = sum(o.error is not None for o in outcomes)
+        errors += sum(bool(getattr(d.reading, "failed", "")) and not d.ran.timed_out for d in running.done)
+        cancelled = sum(d.ran.timed_out for d in running.done)
+        total = running.facts["num_hooks"]
+        counts = {"num_blocking": min(blocking, total), "num_non_blocking_error": min(errors, total), "num_cancelled": cancelled}
+        counts["num_success"] = max(total - sum(counts.values()), 0)
+        took = {o.plugin: round(o.seconds * 1000, 3) for o in outcomes if o.plugin in running.plugins or o.plugin == CONFIGURED}
+        if not running.configured:
+            took.pop(CONFIGURED, None)
+        recorder.event("hook_execution_complete", {
+            **running.facts, **counts, "total_duration_ms": round(running.span.ms),
+            "kernel.plugin_ms": msgspec.json.encode(took).decode()})
+        failed = "a hook failed" if errors or cancelled else ""
+        recorder.end(running.span, {**counts, "duration_ms": round(running.span.ms)}, error=failed)
+        if isinstance(event, SessionStart):
+            self.watch.hearing.registered(self._all())
+
+    # -- configured handlers ---------------------------------------------------------------------------------------------------
+    def _table(self) -> Any:
+        return self.watch.session.plugin_state.get(CONFIGURED)
+
+    def _handlers(self, event: Event) -> list[Any]:
+        """The configured handlers whose matcher covers the event."""
+        table = self._table()
+        if table is None:
+            return []
+        values = table.values(event)
+        return [h for h in table.handlers.get(event.event_name, ()) if h.matcher(values)]
+
+    def _all(self) -> list[Any]:
+        table = self._table()
+        return [h for handlers in table.handlers.values() for h in handlers] if table is not None else []
+
+    def _listen(self) -> None:
+        """Hear of each handler that has run."""
+        table = self._table()
+        if table is None or not table.handlers or self._heard is table.running:
+            return
+        self._heard = table.running
+        table.running.listeners.append(self._handled)
+
+    def _handled(self, done: Any) -> None:
+        for running in self._running:
+            if running.event is done.event:
+                running.done.append(done)
+
+    def _managed_only(self) -> bool:
+        return self.watch.session.settings.managed("allowManagedHooksOnly") is True
+
+
+def event_hook(event: Event) -> str:
+    """``PreToolUse`` -> ``pre_tool_use``."""
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in event.event_name).lstrip("_")
+
+
+def _public(event: Event) -> str:
+    """The name without what users named."""
+    from kernel_telemetry.redaction import tool_name
+
+    if type(event).matcher == "tool_name":
+        return f"{event.event_name}:{tool_name(str(event.match_value or ''), details=False)}"
+    plain = ("source", "trigger", "reason", "load_reason", "notification_type", "error")
+    return event.hook_name if type(event).matcher in plain else event.event_name
+
+
+def _blocks(outcome: Outcome) -> bool:
+    answer = outcome.answer
+    if answer is None:
+        return False
+    permission = getattr(answer, "permission", None)
+    return (not answer.continue_ or answer.decision == "block" or getattr(answer, "permission_decision", None) == "deny"
+            or getattr(permission, "behavior", None) == "deny")
+
+
+def _refuses_call(outcomes: list[Outcome]) -> bool:
+    """Whether the ``PreToolUse`` hooks end a call: one says so, or a gate is broken."""
+    return any(_blocks(o) or o.error is not None for o in outcomes)
+
+

@@ -1,0 +1,149 @@
+"""From the run to the exporters: a bounded queue, and one thread that owns the SDK (decision 36).
+
+The run appends and goes on. The thread imports the SDK, makes the exporters, and turns what lies in the queue into the SDK's
+objects; what came before it was ready is not lost. Neither a slow nor a broken exporter is ever waited for, but at the end,
+within a limit.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from kernel_telemetry.redaction import Secrets, clean
+from kernel_telemetry.spans import Place, Span, now
+
+if TYPE_CHECKING:
+    from kernel_telemetry.exporters import Outlets
+    from kernel_telemetry.switches import Switches
+
+MOST = 20_000
+"""Records that wait at most; more of them are dropped and counted."""
+
+
+class Event(Struct):
+    """One log record; ``name`` without the prefix where it begins with ``kernel.``."""
+
+    name: str
+    attributes: dict[str, Any]
+    time: int
+    place: Place | None
+
+
+class Point(Struct):
+    """One measurement. ``kind``: ``counter``, ``histogram`` or ``gauge``."""
+
+    name: str
+    kind: str
+    unit: str
+    value: float
+    attributes: dict[str, Any]
+
+
+class _Flush(Struct):
+    done: threading.Event
+    seconds: float
+
+
+Record = Event | Point | Span | _Flush
+
+
+class Pipeline:
+    """One per harness. Its methods may be called from any thread and never block but for ``flush``.
+
+    :param make: builds the outlets; called once, in the pipeline's thread.
+    :param log: takes lines for the debug log.
+    """
+
+    def __init__(self, switches: Switches, make: Callable[[Pipeline], Outlets]) -> None:
+        self.switches = switches
+        self.log: Callable[[str], None] = lambda text: None
+        self.failures: list[str] = []
+        """What a person must know: exporters that cannot be made, a headers helper that fails. Taken by ``Life``."""
+        self.secrets = Secrets()
+        self.common: dict[str, Any] = {}
+        """Attributes of every record that the thread finds out, such as ``user.id``."""
+        self._make = make
+        self._queue: deque[Record] = deque()
+        self._some = threading.Event()
+        self._dropped = 0
+        self._outlets: Outlets | None = None
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def put(self, record: Record) -> None:
+        """Take a record; where too many wait it is dropped."""
+        if len(self._queue) >= MOST:
+            self._dropped += 1
+            return
+        self._queue.append(record)
+        if self._thread is None:
+            self._begin()
+        if not self._some.is_set():
+            self._some.set()
+
+    def flush(self, seconds: float) -> bool:
+        """Wait until all that was put is exported, at most that long. Whether it was."""
+        if self._thread is None:
+            return True
+        marker = _Flush(threading.Event(), seconds)
+        self._queue.append(marker)
+        self._some.set()
+        return marker.done.wait(seconds)
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
+                self._thread.start()
+
+    # -- the thread ------------------------------------------------------------------------------------------------------
+    def _run(self) -> None:
+        try:
+            self._outlets = self._make(self)
+        except Exception as error:
+            self.failures.append(f"plugin telemetry: nothing is exported: {type(error).__name__}: {error}")
+        while True:
+            self._some.wait()
+            self._some.clear()
+            while self._queue:
+                record = self._queue.popleft()
+                try:
+                    self._one(record)
+                except Exception as error:
+                    self.log(f"telemetry: a record was lost: {type(error).__name__}: {error}")
+            if self._dropped:
+                lost, self._dropped = self._dropped, 0
+                self.log(f"telemetry: {lost} records were dropped: more than {MOST} were waiting")
+
+    def _one(self, record: Record) -> None:
+        outlets = self._outlets
+        if isinstance(record, _Flush):
+            threading.Thread(target=self._flush, args=(record,), name="telemetry flush", daemon=True).start()
+        elif outlets is None:
+            return
+        elif isinstance(record, Event):
+            record.attributes = self._clean(record.attributes)
+            outlets.event(record)
+        elif isinstance(record, Point):
+            record.attributes = self._clean(record.attributes)
+            outlets.point(record)
+        else:
+            record.end = record.end or now()
+            record.attributes = self._clean(record.attributes)
+            record.events = [(name, time, self._clean(attributes, common=False)) for name, time, attributes in record.events]
+            record.error = str(clean(record.error, self.secrets, self.switches.content_max))
+            outlets.span(record)
+
+    def _clean(self, attributes: dict[str, Any], common: bool = True) -> dict[str, Any]:
+        found = {name: clean(value, self.secrets, self.switches.content_max) for name, value in attributes.items()}
+        return {name: value for name, value in {**(self.common if common else {}), **found}.items() if value is not None}
+
+    def _flush(self, asked: _Flush) -> None:
+        if self._outlets is not None:
+            self._outlets.flush(asked.seconds)
+        asked.done.set()
