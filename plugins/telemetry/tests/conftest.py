@@ -20,11 +20,10 @@ class Told:
     """What exporters in memory got."""
 
     def __init__(self) -> None:
+        from kernel_telemetry.exporters import temporality
         from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter
         from opentelemetry.sdk.metrics.export import MetricReader
         from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-        from kernel_telemetry.exporters import temporality
 
         collected = self.collected = list[Any]()
 

@@ -1,3 +1,5 @@
+"""The shortest run: one prompt, one answer."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kernel_telemetry import switches
 
 from kernel import Options, Settings
 from kernel.settings import Layer
 from kernel.testing import Kit, text
-
-from kernel_telemetry import switches
 
 PLAIN = {"OTEL_METRICS_EXPORTER": "otlp", "OTEL_LOGS_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
 
