@@ -15,6 +15,7 @@ CONTRACT = "2.1.240"
 _HOMES = {
     "agents": "AgentRunner",
     "answers": "Answer Decision",
+    "cli.run": "harness_from",
     "child": "Child ChildSpec Ended",
     "clock": "Clock",
     "compactor": "Compactor",

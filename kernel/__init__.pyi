@@ -3,6 +3,7 @@
 from kernel.agents import AgentRunner as AgentRunner
 from kernel.answers import Answer as Answer, Decision as Decision
 from kernel.child import Child as Child, ChildSpec as ChildSpec, Ended as Ended
+from kernel.cli.run import harness_from as harness_from
 from kernel.clock import Clock as Clock
 from kernel.compactor import Compactor as Compactor
 from kernel.components import Component as Component, Components as Components, components_in as components_in, find_components as find_components

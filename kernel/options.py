@@ -11,7 +11,11 @@ from msgspec import Struct, field
 from kernel.errors import UsageError
 
 
-def _cwd() -> Path:
+def here() -> Path:
+    """The working directory.
+
+    :raises UsageError: it is gone.
+    """
     try:
         return Path(os.getcwd())
     except OSError as error:
@@ -25,7 +29,7 @@ class Options(Struct, kw_only=True):
     ``extra`` holds options whose effect belongs to a plugin, by the flag's name in snake case.
     """
 
-    cwd: Path = field(default_factory=_cwd)
+    cwd: Path = field(default_factory=here)
     prompt: str | None = None
     print_mode: bool = True
     front_end: str | None = None

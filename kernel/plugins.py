@@ -30,6 +30,8 @@ from kernel.registry import Registry
 
 BY_NAME = "blocked by name"
 
+_places: set[str] = set()  # of installed plugins: on sys.path once one was loaded, and only for those who switched it on
+
 Source = Literal["distribution", "inline", "installed"]
 
 
@@ -95,15 +97,13 @@ def find(folders: Iterable[Path] = (), path: Iterable[str] | None = None, instal
     """
     found: dict[str, Plugin] = {}
     installed = list(installed)
-    theirs = {place for plugin in installed for place in plugin.path}  # on sys.path once one of them was loaded
+    _places.update(place for plugin in installed for place in plugin.path)
     for folder in folders:
         plugin = Plugin.at(folder.resolve(), "inline")
-        if plugin.name in found:
+        if found.setdefault(plugin.name, plugin) is not plugin:
             plugin.leave("broken", f"{folder}: another folder already gives the plugin {plugin.name!r}")
             found[f"{plugin.name} ({folder})"] = plugin
-        else:
-            found[plugin.name] = plugin
-    for plugin in _distributions(p for p in (sys.path if path is None else path) if p not in theirs):
+    for plugin in _distributions(p for p in (sys.path if path is None else path) if p not in _places):
         other = found.setdefault(plugin.name, plugin)
         if other is not plugin and other.source == "distribution":
             plugin.leave("broken", f"the distribution {other.distribution} already gives the plugin {plugin.name!r}; "

@@ -81,7 +81,20 @@ def _command(args: list[str]) -> int:
     if name in COMMANDS and name != "run":
         return int(import_module(COMMANDS[name][0]).main(args[1:]))
     _enter_harness(args)
+    if any(a.partition("=")[0] == "--attach" for a in args[:args.index("--") if "--" in args else None]):
+        return _attached(args[1:] if name == "run" else args)
     return int(import_module("kernel.cli.run").main(["-p", *args[1:]] if name == "run" else args))
+
+
+def _attached(args: list[str]) -> int:
+    """A run in another process: what a run needs is imported there, and here next to nothing (decision 35)."""
+    from kernel.discover import scan
+    from kernel.errors import UsageError
+
+    found = next((f for f in scan(sys.path) if f.name == "serve"), None)
+    if found is None:
+        raise UsageError("--attach needs the plugin 'serve', which is not installed", hint="pip install kernel-serve")
+    return int(import_module(f"{found.module.rpartition('.')[0]}.attach").main(args))
 
 
 def _of_a_plugin(names: list[str]) -> tuple[str, Command] | None:

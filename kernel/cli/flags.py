@@ -78,6 +78,7 @@ FLAGS = (
          "subagents"),
     Flag("--forward-subagent-text", "switch", "extra.forward_subagent_text", "also show what subagents say", "subagents"),
     Flag("--session-mirror", "switch", "extra.session_mirror", "mirror the transcript to the host", "control"),
+    Flag("--attach", "value", "extra.attach", "run in the process that kernel serve started; --attach=SOCKET", "serve"),
     Flag("--disable-slash-commands", "switch", "extra.disable_slash_commands", "no skills and commands"),
 )
 

@@ -10,17 +10,15 @@ from typing import Any
 from kernel.cli.flags import FLAGS, parser
 from kernel.errors import UsageError
 from kernel.harness import Harness
-from kernel.options import Options
+from kernel.options import Options, here
 
 FORMATS = {"output_format": ("text", "json", "stream-json"), "input_format": ("text", "stream-json")}
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 
 def main(args: list[str]) -> int:
-    options = parse(args)
-    harness = Harness(options)
-    _require_plugins(harness, args)
-    _debug_log(harness)
+    harness = harness_from(args)
+    options = harness.options
     if "rewind_files" in options.extra:
         return _rewind(harness, options.extra["rewind_files"])
     name = options.front_end or (options.output_format if options.print_mode else "terminal")
@@ -37,6 +35,18 @@ def main(args: list[str]) -> int:
     import anyio
 
     return int(anyio.run(front_end.run, harness))
+
+
+def harness_from(args: list[str], cwd: Path | None = None) -> Harness:
+    """The harness that a command line describes; nothing is opened yet.
+
+    :param cwd: an absolute path that relative ones count from and the run works in; the process's by default.
+    :raises KernelError: the command line, the settings or a plugin that a flag needs cannot be used.
+    """
+    harness = Harness(parse(args, cwd))
+    _require_plugins(harness, args)
+    _debug_log(harness)
+    return harness
 
 
 def _rewind(harness: Harness, message_id: str) -> int:
@@ -60,12 +70,12 @@ def _rewind(harness: Harness, message_id: str) -> int:
     return 1 if done.get("failed") else 0
 
 
-def parse(args: list[str]) -> Options:
+def parse(args: list[str], cwd: Path | None = None) -> Options:
     """Options from the command line.
 
     :raises UsageError: an unknown flag, a value that does not fit, flags that exclude each other.
     """
-    args = ["--debug=" if a == "--debug" else a for a in args]
+    args = [f"{a}=" if a in ("--debug", "--attach") else a for a in args]
     known, rest = parser().parse_known_args(args)
     words = _words(rest, args)
     given = {k: v for k, v in vars(known).items() if v is not None}
@@ -76,7 +86,8 @@ def parse(args: list[str]) -> Options:
     fields["print_mode"] = print_mode
     if words and not given.get("print_mode"):
         _no_mistyped_command(words[0])
-    _convert(fields, extra)
+    fields["cwd"] = cwd = cwd or here()
+    _convert(fields, extra, cwd)
     _check(fields, extra, print_mode)
     return Options(**fields, extra=extra)
 
@@ -107,12 +118,12 @@ def _no_mistyped_command(word: str) -> None:
         raise UsageError(f"unknown command {word!r}", hint=f"did you mean 'kernel {near[0]}'? A prompt needs -p")
 
 
-def _convert(fields: dict[str, Any], extra: dict[str, Any]) -> None:
+def _convert(fields: dict[str, Any], extra: dict[str, Any], cwd: Path) -> None:
     for name, file in (("system_prompt", "system_prompt_file"), ("append_system_prompt", "append_system_prompt_file")):
         if file in extra:
             if name in fields:
                 raise UsageError(f"--{name.replace('_', '-')} and --{file.replace('_', '-')} exclude each other")
-            path = Path(extra.pop(file))
+            path = cwd / extra.pop(file)
             try:
                 fields[name] = path.read_text("utf-8", "replace")
             except OSError as error:
@@ -126,9 +137,9 @@ def _convert(fields: dict[str, Any], extra: dict[str, Any]) -> None:
         fields["setting_sources"] = tuple(s.strip() for s in fields["setting_sources"].split(",") if s.strip())
     for name in ("add_dirs", "plugin_dirs"):
         if name in fields:
-            fields[name] = [Path(p).expanduser().absolute() for p in fields[name]]
+            fields[name] = [cwd / Path(p).expanduser() for p in fields[name]]
     harness = fields.get("harness") or os.environ.get("KERNEL_HARNESS")
-    fields["harness"] = Path(harness).expanduser().absolute() if harness else None
+    fields["harness"] = cwd / Path(harness).expanduser() if harness else None
     if extra.pop("skip_permissions", None):
         fields["permission_mode"] = "bypassPermissions"
     if extra.pop("no_persistence", None):
@@ -198,7 +209,7 @@ def _require_plugins(harness: Harness, args: list[str]) -> None:
 def _debug_log(harness: Harness) -> None:
     extra = harness.options.extra
     if "debug_file" in extra:
-        number = os.open(extra["debug_file"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        number = os.open(harness.options.cwd / extra["debug_file"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         log = open(number, "a", encoding="utf-8", errors="replace", buffering=1)  # noqa: SIM115  # lives as long as the run
         harness.debug_sink = lambda text: print(text, file=log)
     elif "debug" in extra:

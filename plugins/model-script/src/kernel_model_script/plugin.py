@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def register_models(register: Registry[ModelProvider]) -> None:
     from kernel_model_script.provider import ScriptModel
 
-    register(ScriptModel(register.settings))
+    register(ScriptModel(register.settings, register.options.cwd if register.options else None))
 
 
 @hookimpl

@@ -40,8 +40,9 @@ class ScriptModel:
 
     name = "script"
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, cwd: Path | None = None) -> None:
         self._settings = settings
+        self._cwd = cwd or Path.cwd()
         self._playing: dict[str, Playing] = {}
 
     def resolve(self, model: str) -> ModelInfo | None:
@@ -58,7 +59,7 @@ class ScriptModel:
         name = model.removeprefix(PREFIX)
         if PREFIX + name in self._playing:
             return self._playing[PREFIX + name]
-        path = _path(name, self._settings)
+        path = _path(name, self._settings, self._cwd)
         if path is not None:
             return self._open(path)
         if self._playing:  # another model's name, for a subagent: it plays along
@@ -113,14 +114,14 @@ class ScriptModel:
                               prompt_tokens=len(request.history.encode()) // 4 if tokens is None else tokens)
 
 
-def _path(model: str, settings: Settings | None) -> Path | None:
+def _path(model: str, settings: Settings | None, cwd: Path) -> Path | None:
     """The script that a model name stands for; ``None`` where nothing names one."""
     if model.endswith((".yaml", ".yml")) or os.sep in model:
-        return Path(model).expanduser().resolve()
+        return (cwd / Path(model).expanduser()).resolve()
     given = os.environ.get("KERNEL_SCRIPT", "").strip()
     if given:
-        return Path(given).expanduser().resolve()
-    for layer, value in (settings or Settings.load(Path.cwd())).by_layer("kernel.script"):
+        return (cwd / Path(given).expanduser()).resolve()
+    for layer, value in (settings or Settings.load(cwd)).by_layer("kernel.script"):
         if isinstance(value, str) and value:
             return Path(layer.directory, Path(value).expanduser()).resolve()
         raise UsageError("expected the path of a script", context=f"{layer.path}, kernel.script")

@@ -1,0 +1,1 @@
+"""Many sessions in one process, over HTTP."""
