@@ -25,7 +25,7 @@ from kernel.leave import Leave as Leave
 from kernel.lint import LintRule as LintRule
 from kernel.manifest import Manifest as Manifest
 from kernel.merge import Merged as Merged, Text as Text
-from kernel.messages import Block as Block, History as History, normalise as normalise, reminder as reminder, text_block as text_block, text_of as text_of
+from kernel.messages import Block as Block, History as History, inert as inert, normalise as normalise, reminder as reminder, text_block as text_block, text_of as text_of
 from kernel.middleware import HookRunner as HookRunner, Middleware as Middleware
 from kernel.models import ModelCaller as ModelCaller, ModelInfo as ModelInfo, ModelProvider as ModelProvider, ModelRequest as ModelRequest, Prices as Prices, Response as Response, StreamEvent as StreamEvent, Usage as Usage
 from kernel.options import Options as Options
@@ -45,6 +45,7 @@ from kernel.tools import ReadState as ReadState, State as State, Tool as Tool, T
 from kernel.transcript import Entry as Entry, EntryKey as EntryKey, EntryStore as EntryStore, Restored as Restored, Transcript as Transcript, TranscriptStore as TranscriptStore
 from kernel.usable import ensure_usable as ensure_usable
 from kernel.validator import OutputProblem as OutputProblem, OutputValidator as OutputValidator
+from kernel.variables import env_number as env_number, env_switch as env_switch
 from kernel.websearch import SearchBackend as SearchBackend, SearchHit as SearchHit
 
 CONTRACT: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from kernel.permit import permit, pre_tool_use
 from kernel.schema import fault
 from kernel.tools import State, ToolResult, error_result, result_of
 from kernel.transcript import Entry
+from kernel.variables import env_number
 
 if TYPE_CHECKING:
     from kernel.session import Session
@@ -103,8 +103,7 @@ async def _run_group(session: Session, batch: Batch, group: list[Call]) -> None:
     if len(group) == 1:
         await _run_call(session, batch, group[0])
     else:
-        given = os.environ.get("CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY", "")
-        limiter = anyio.Semaphore(int(given) if given.isdecimal() and int(given) else MAX_CONCURRENCY)
+        limiter = anyio.Semaphore(env_number("CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY", MAX_CONCURRENCY))
 
         async def limited(call: Call) -> None:
             async with limiter:

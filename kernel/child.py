@@ -14,7 +14,6 @@ What is the conversation's and what is not:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,13 +33,13 @@ from kernel.record import close_calls
 from kernel.session import Session
 from kernel.tools import Tool
 from kernel.transcript import Entry, Transcript
+from kernel.variables import env_switch
 
 if TYPE_CHECKING:
     from kernel.events import Event
 
 FORKED = "You are the fork: the conversation up to here is the one you come from. Your own task follows."
 """Stands for the results that the parent was waiting for when it was forked."""
-ON = frozenset({"1", "true", "yes", "on"})
 _CONVERSATION = (AssistantMessage, UserMessage, StreamMessage, ToolProgress)
 _SESSION_ONLY = frozenset({"status", "init", "api_retry"})
 """System messages about the session itself; a client would take a subagent's for the conversation's."""
@@ -98,7 +97,6 @@ class Child(Session):
         self.spec = spec
         super().__init__(parent.harness, transcript, parent.root.emit, parent)
         self.agent_id, self.agent_type = spec.agent_id, spec.agent_type
-        self.hearers += [spec.watch] if spec.watch else []
         self.depth: int = getattr(parent, "depth", 0) + 1
         self.prompt_id = parent.prompt_id
         changes: dict[str, Any] = {"max_turns": spec.max_turns}
@@ -114,7 +112,7 @@ class Child(Session):
             permission_mode=spec.mode or parent.state.permission_mode)
         self.effort = (spec.effort or parent.effort) if self.model_info.effort else None
         self._forwards = bool(self.options.extra.get("forward_subagent_text")
-                              or os.environ.get("CLAUDE_CODE_FORWARD_SUBAGENT_TEXT", "").lower() in ON)
+                              or env_switch("CLAUDE_CODE_FORWARD_SUBAGENT_TEXT"))
         if spec.prompt is None:
             self._copy(parent)
         else:
@@ -211,6 +209,8 @@ class Child(Session):
         if isinstance(message, _CONVERSATION) and message.parent_tool_use_id is None:
             message.parent_tool_use_id = self.spec.tool_use_id or self.agent_id  # never taken for the conversation's
         self.tell_hearers(message)
+        if self.spec.watch is not None:
+            self.spec.watch(message)
         if self._passes(message):
             self.root.emit(message)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from kernel.extension import each
@@ -11,6 +10,7 @@ from kernel.messages import text_block, text_of
 from kernel.models import Response
 from kernel.outcome import Turn
 from kernel.record import add, close_calls
+from kernel.variables import env_number
 
 if TYPE_CHECKING:
     from kernel.session import Session
@@ -77,8 +77,7 @@ async def stop_hooks(session: Session, turn: Turn) -> bool:
         raise Leave("hook_stopped", stop_reason=turn.stop_reason, text=turn.text)
     if not merged.blocked and not merged.contexts:
         return False
-    given = os.environ.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "")
-    cap = int(given) if given.isdecimal() else STOP_CAP
+    cap = env_number("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", STOP_CAP, least=0)
     if cap and turn.stop_blocks >= cap:
         session.notice(f"Stop hooks kept the turn going {turn.stop_blocks} times in a row; they are ignored now "
                        "(CLAUDE_CODE_STOP_HOOK_BLOCK_CAP)")

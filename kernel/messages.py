@@ -10,6 +10,7 @@ assistant message is answered exactly once, at the front of the next message, in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
@@ -30,6 +31,11 @@ def text_block(text: str) -> Block:
 def reminder(text: str) -> Block:
     """A text block that the host adds to what a person or a tool said."""
     return text_block(f"<system-reminder>\n{text}\n</system-reminder>")
+
+
+def inert(text: str) -> str:
+    """Somebody's text that can neither end nor imitate the reminder it stands in."""
+    return re.sub(r"(?i)<(?=\s*+(?:/\s*+)?system-reminder)", r"<\\", text)
 
 
 def hook_context(hook: str, text: str) -> Block:

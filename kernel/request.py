@@ -6,7 +6,6 @@ complete text or tool call is never asked for again, since its calls could run t
 
 from __future__ import annotations
 
-import os
 import random
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from kernel.errors import ModelError, StreamError
 from kernel.models import ModelInfo, ModelProvider, ModelRequest, Response
 from kernel.output import StreamMessage
 from kernel.stream import Assembler
+from kernel.variables import env_number
 
 if TYPE_CHECKING:
     from kernel.session import Session
@@ -68,8 +68,7 @@ def is_too_long(error: ModelError) -> bool:
 
 
 def max_retries() -> int:
-    given = os.environ.get("CLAUDE_CODE_MAX_RETRIES", "")
-    return min(int(given), RETRIES_CAP) if given.isdecimal() else MAX_RETRIES
+    return min(env_number("CLAUDE_CODE_MAX_RETRIES", MAX_RETRIES, least=0), RETRIES_CAP)
 
 
 def wait_seconds(attempt: int, error: ModelError, jitter: float) -> float | None:

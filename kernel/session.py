@@ -29,6 +29,7 @@ from kernel.stream import Assembler
 from kernel.toolbox import Toolbox
 from kernel.tools import ReadState, State, ToolRunner
 from kernel.transcript import Entry, Transcript
+from kernel.variables import env_number
 from kernel.voice import Emit, Voice
 
 if TYPE_CHECKING:
@@ -335,8 +336,7 @@ class Session(Voice):
     # -- the model ------------------------------------------------------------------------------------------------------------
     def request(self, **changes: Any) -> ModelRequest:
         """The next request. Everything but the history is the same object from turn to turn."""
-        limit = os.environ.get("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "")
-        wanted = int(limit) if limit.isdecimal() and int(limit) > 0 else DEFAULT_MAX_TOKENS
+        wanted = env_number("CLAUDE_CODE_MAX_OUTPUT_TOKENS", DEFAULT_MAX_TOKENS)
         request = ModelRequest(model=self.model_info.id, max_tokens=min(wanted, self.model_info.max_output),
                                system=self.system, tools=self.toolbox.definitions, history=self.history,
                                thinking=self._thinking(), effort=self.effort, betas=self.options.betas)

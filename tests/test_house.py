@@ -123,6 +123,17 @@ def test_a_plugin_imports_public_names_its_dependencies_and_itself(plugin: Path)
 
 
 @pytest.mark.parametrize("plugin", PLUGINS, ids=lambda p: p.name)
+def test_uv_finds_what_lies_beside(plugin: Path) -> None:
+    """Every dependency of ours is a source of the workspace; without it uv refuses the whole set."""
+    import tomllib
+
+    data = tomllib.loads((plugin / "pyproject.toml").read_text())
+    names = {re.split(r"[<>=!~\[; ]", line)[0] for line in data["project"]["dependencies"]}
+    ours = names & {"kernel-harness", *(f"kernel-{p.name}" for p in PLUGINS)}
+    assert data["tool"]["uv"]["sources"] == {name: {"workspace": True} for name in ours}
+
+
+@pytest.mark.parametrize("plugin", PLUGINS, ids=lambda p: p.name)
 def test_manifest_and_distribution_agree(plugin: Path) -> None:
     import tomllib
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kernel import Event, ToolError
+from kernel import Event, ToolError, env_switch
 from kernel_command_hooks.answer import Ran
 from kernel_command_hooks.facts import row
 from kernel_command_hooks.handlers import Command, Handler
@@ -167,7 +167,7 @@ def _inherited(session: Session) -> dict[str, str]:
     """What all handlers get from the host. Read once per configuration: it is a tenth of the time to start a handler."""
     kept: dict[str, str] | None = session.root.plugin_state.get(_ENVIRONMENT)
     if kept is None:
-        scrub = os.environ.get("CLAUDE_CODE_SUBPROCESS_ENV_SCRUB") == "1"
+        scrub = env_switch("CLAUDE_CODE_SUBPROCESS_ENV_SCRUB")
         kept = {name: value for name, value in os.environ.items()
                 if not name.startswith(_OWN_PREFIXES) and name not in _OWN and not (scrub and name in CREDENTIALS)}
         kept |= {"CLAUDECODE": "1", "CLAUDE_CODE_CHILD_SESSION": "1", "CLAUDE_PID": str(os.getpid())}

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from kernel import Block, Session, Settings
+from kernel import Block, Session, Settings, env_switch
 
 RESERVE = 20_000
 """The most that is kept free for the answer."""
@@ -67,7 +67,7 @@ def used(session: Session) -> int:
 def window(session: Session) -> int:
     """The window that counts: the model's, or the lower one that was asked for."""
     whole = session.model_info.context_window
-    if os.environ.get("CLAUDE_CODE_DISABLE_1M_CONTEXT") == "1":
+    if env_switch("CLAUDE_CODE_DISABLE_1M_CONTEXT"):
         whole = min(whole, 200_000)
     given = _number(os.environ.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW", ""))
     if given:

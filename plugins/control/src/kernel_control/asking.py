@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from kernel import Notification
+from kernel import Notification, env_switch
 from kernel_control.frames import Gone, NoAnswer
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ DESTINATIONS = ("userSettings", "projectSettings", "localSettings", "session")
 WAITS_S = 6.0
 """A question that waits longer is told to ``Notification`` hooks (hooks contract, 18.21)."""
 NO_NOTIFICATION = "CLAUDE_CODE_DISABLE_PERMISSION_PROMPT_NOTIFY_HOOKS"
-ON = frozenset({"1", "true", "yes", "on"})
 UNREADABLE = "The answer to the permission question cannot be read"
 _LISTS = {"addRules": "rules", "replaceRules": "rules", "removeRules": "rules", "addDirectories": "directories",
           "removeDirectories": "directories"}
@@ -64,7 +62,7 @@ class Asking:
     async def _ask(self, payload: dict[str, Any], tool: str) -> dict[str, Any]:
         was_open = not self._talk.closed
         answered = anyio.CancelScope()
-        if was_open and os.environ.get(NO_NOTIFICATION, "").lower() not in ON:
+        if was_open and not env_switch(NO_NOTIFICATION):
             self._talk.wire.spawn(self._notify, tool, answered)
         try:
             return read(await self._talk.request(payload))

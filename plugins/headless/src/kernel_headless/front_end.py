@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from contextlib import nullcontext
@@ -11,14 +10,14 @@ from typing import Any
 import anyio
 import anyio.abc
 
-from kernel import Block, Harness, ResultMessage, Session, SessionError, Usage, UsageError, UserMessage
+from kernel import Block, Harness, ResultMessage, Session, SessionError, Usage, UsageError, UserMessage, env_number
 from kernel_headless.lines import Lines, blocks_of
 from kernel_headless.reading import NO_PROMPT, text_prompt
 from kernel_headless.writers import Writer, kept_clean
 
 TERMINATED = 143
 INTERRUPTED = 130
-WAIT_S = 600.0
+WAIT_MS = 600_000
 """Seconds that agents in the background have behind the last prompt; ``CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS``, 0 for no limit."""
 BLANK_PROMPT = "The prompt was blank, so the model was not asked."
 
@@ -145,8 +144,7 @@ class Run:
 
     async def _settle(self, session: Session) -> None:
         """Wait for agents in the background; each report starts a run (section 9)."""
-        given = os.environ.get("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", "")
-        most = int(given) / 1000 if given.isdecimal() else WAIT_S
+        most = env_number("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", WAIT_MS, least=0) / 1000
         began = session.clock.monotonic()
         while len(session.inbox) or session.inbox.awaited:
             await self._deliver(session)

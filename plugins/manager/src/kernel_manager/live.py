@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from kernel import Expansion, Extension, Session, config_dir
+from kernel import Expansion, Extension, Session, config_dir, env_switch
 
 STATE = "manager_stamp"
 
@@ -33,7 +32,7 @@ class Reloading(Extension):
 
 
 def _wanted(session: Session) -> bool:
-    if os.environ.get("CLAUDE_CODE_ENABLE_BACKGROUND_PLUGIN_REFRESH", "").lower() in ("1", "true", "yes"):
+    if env_switch("CLAUDE_CODE_ENABLE_BACKGROUND_PLUGIN_REFRESH"):
         return True
     return session.settings.own("kernel.reloadPlugins") is True
 

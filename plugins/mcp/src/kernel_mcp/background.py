@@ -7,13 +7,12 @@ a person is asked stays where it is.
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
-from kernel import ToolError, ToolResult
+from kernel import ToolError, ToolResult, env_number, env_switch
 
 if TYPE_CHECKING:
     from kernel import Session, ToolContext
@@ -28,11 +27,10 @@ NOT_THE_USER = "This comes from the host, not from the user."
 def after(context: ToolContext) -> float | None:
     """Seconds until a call is moved; ``None``: never."""
     session = context.session
-    given = os.environ.get("CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS", "")
-    wait = int(given) if given.isdecimal() else AFTER_MS
+    wait = env_number("CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS", AFTER_MS, least=0)
     if not wait or session.parent is not None:
         return None
-    if session.options.print_mode and os.environ.get("CLAUDE_AUTO_BACKGROUND_TASKS") != "1":
+    if session.options.print_mode and not env_switch("CLAUDE_AUTO_BACKGROUND_TASKS"):
         return None
     return wait / 1000
 

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from kernel import env_switch
 from kernel_mcp.deferral import Deferral
 from kernel_mcp.link import Link
 from kernel_mcp.names import full_name, normalise
@@ -220,7 +220,7 @@ class View:
         self._told_failures: set[str] = set()
         self._told_instructions: set[str] = set()
         self._commands: dict[str, list[str]] = {}
-        self._no_prefix = os.environ.get("CLAUDE_AGENT_SDK_MCP_NO_PREFIX") == "1"
+        self._no_prefix = env_switch("CLAUDE_AGENT_SDK_MCP_NO_PREFIX") is True
         bridge.views.append(self)
         self._facts()
         if bridge.errors:

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from kernel import env_switch
 from kernel_mcp.limits import CHARS_PER_TOKEN
 from kernel_mcp.tools import SEARCH, McpTool
 
@@ -23,7 +24,7 @@ DEFAULT_SHARE = 10
 def wanted() -> tuple[bool | None, int]:
     """``(on, per cent)``: on, off, or ``None`` for "when they take that share of the window"."""
     value = os.environ.get("ENABLE_TOOL_SEARCH", "").strip().lower()
-    if os.environ.get("CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS") == "1" or value in ("false", "0"):
+    if env_switch("CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS") or value in ("false", "0"):
         return False, 0
     if value in ("true", "1"):
         return True, 0

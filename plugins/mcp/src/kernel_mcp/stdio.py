@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from kernel import env_switch
 from kernel_mcp.schemas import clean_text
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Child:
 def environment(server: Server, extra: dict[str, str]) -> dict[str, str]:
     """Ours, what a session adds, and the entry's own. Telemetry settings stay here."""
     inherited = dict(os.environ)
-    if os.environ.get("CLAUDE_CODE_MCP_ALLOWLIST_ENV") in ("1", "true"):
+    if env_switch("CLAUDE_CODE_MCP_ALLOWLIST_ENV"):
         inherited = {k: v for k, v in inherited.items() if k in _PLAIN_ENVIRONMENT or k.startswith("LC_")}
     inherited = {k: v for k, v in inherited.items() if not k.startswith("OTEL_")}
     return {**inherited, **extra, **server.env}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kernel import ReadState, git_root
+from kernel import ReadState, git_root, inert
 from kernel_memory import switches, texts
-from kernel_memory.files import heading, inert
+from kernel_memory.files import heading
 from kernel_memory.places import main_root
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class AutoMemory(Struct, frozen=True):
         cut = len(kept) < len(text.strip())
         more = f"\n\n({INDEX} is longer than what is loaded of it: {fill(text)}. Shorten it.)" if cut else ""
         return (f"{heading(self.index)} (your memory, kept by yourself; what is noted there may be out of date):\n\n"
-                f"{inert(kept)}{more}")
+                f"{inert(kept.strip())}{more}")
 
 
 def of_session(session: Session) -> AutoMemory | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from msgspec import Struct
+
+from kernel import inert
 
 Kind = Literal["Managed", "User", "Project", "Local"]
 Reason = Literal["session_start", "nested_traversal", "path_glob_match", "include", "compact"]
@@ -35,7 +36,7 @@ class Instruction(Struct, frozen=True, kw_only=True):
     parent: str = ""
 
     def shown(self) -> str:
-        return f"{heading(self.path)} ({LABELS[self.kind]}):\n\n{inert(self.text)}"
+        return f"{heading(self.path)} ({LABELS[self.kind]}):\n\n{inert(self.text.strip())}"
 
 
 def heading(path: str) -> str:
@@ -43,9 +44,3 @@ def heading(path: str) -> str:
     return f"Contents of {path}"
 
 
-def inert(text: str) -> str:
-    """Text that cannot end the reminder it stands in."""
-    return _REMINDER.sub(r"<\\", text.strip())
-
-
-_REMINDER = re.compile(r"<(?=\s*+/\s*+system-reminder)", re.IGNORECASE)

@@ -12,8 +12,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernel import git_root
-from kernel_memory.files import inert
+from kernel import git_root, inert
 from kernel_memory.places import first_line
 
 if TYPE_CHECKING:

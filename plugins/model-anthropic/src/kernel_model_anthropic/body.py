@@ -14,9 +14,8 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from kernel import Block, History, ModelError, ModelRequest
+from kernel import Block, History, ModelError, ModelRequest, env_switch
 from kernel_model_anthropic import models
-from kernel_model_anthropic.target import is_on
 
 MAX_MARKS = 4
 KEPT = 16
@@ -122,9 +121,9 @@ def _extra_body() -> dict[str, Any]:
 def _mark(model: str) -> Block | None:
     """The mark to set, or ``None`` where caching is off."""
     family = next((f for f in models.FAMILIES if f in model.lower()), None)
-    if is_on("DISABLE_PROMPT_CACHING") or (family and is_on(f"DISABLE_PROMPT_CACHING_{family.upper()}")):
+    if env_switch("DISABLE_PROMPT_CACHING") or (family and env_switch(f"DISABLE_PROMPT_CACHING_{family.upper()}")):
         return None
-    if is_on("ENABLE_PROMPT_CACHING_1H") and not is_on("FORCE_PROMPT_CACHING_5M"):
+    if env_switch("ENABLE_PROMPT_CACHING_1H") and not env_switch("FORCE_PROMPT_CACHING_5M"):
         return {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
     return {"cache_control": {"type": "ephemeral"}}
 

@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
 
-from kernel import ModelError, ModelRequest, __version__
+from kernel import ModelError, ModelRequest, __version__, env_switch
 from kernel_model_anthropic import models
 
 HOME = "https://api.anthropic.com"
@@ -33,11 +33,6 @@ class Target(Struct, frozen=True, kw_only=True):
     secure: bool
     headers: dict[str, str]
     secrets: tuple[str, ...]
-
-
-def is_on(name: str) -> bool:
-    """An on/off variable (settings contract, 7.1)."""
-    return os.environ.get(name, "").strip().lower() in ("1", "true", "yes", "on")
 
 
 def target(request: ModelRequest) -> Target:
@@ -109,7 +104,7 @@ def _custom_headers() -> dict[str, str]:
 
 def _betas(request: ModelRequest) -> list[str]:
     """Names of beta features, each once, in the order in which they were asked for."""
-    if is_on("CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS"):
+    if env_switch("CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS"):
         return []
     given = [*request.betas, *os.environ.get("ANTHROPIC_BETAS", "").split(",")]
     if models.split(request.model)[1]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from kernel import Component, Frontmatter, find_components, read_frontmatter
+from kernel import Component, Frontmatter, find_components, inert, read_frontmatter
 from kernel_output_styles.builtin import EXPLANATORY, LEARNING
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 KEY = "output-styles"
 DEFAULT = "default"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-_REMINDER = re.compile(r"<(?=\s*+/\s*+system-reminder)", re.IGNORECASE)
 REMIND = "The output style {name} is active: go on answering in the way it asks for. Do not talk about this message."
 
 
@@ -120,7 +119,7 @@ def _names(component: Component, head: Frontmatter) -> list[str]:
     """What a style is called: by itself or its file, and behind its plugin's name."""
     name = head.fields.get("name")
     own = name.strip() if isinstance(name, str) and name.strip() else os.path.basename(component.path)[:-3]
-    own = _REMINDER.sub(r"<\\", " ".join(_CONTROL.sub(" ", own).split()))  # it stands in a heading and in a reminder
+    own = inert(" ".join(_CONTROL.sub(" ", own).split()))  # it stands in a heading and in a reminder
     return [own, f"{component.plugin.name}:{own}"] if component.plugin else [own]
 
 
@@ -137,5 +136,5 @@ def _read(component: Component, active: Active) -> Style | None:
     if keep is not None and not isinstance(keep, bool):
         active.problems.append(f"{component.path}: keep-coding-instructions: must be true or false")
     name = _names(component, head)[-1]
-    text = _REMINDER.sub(r"<\\", head.body.strip())
+    text = inert(head.body.strip())
     return Style(name=name, text=f"# Output style: {name}\n{text}", coding=keep is True or head.lost, source=component.path)

@@ -15,8 +15,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from kernel import Clock, Options, Settings
-from kernel_sessions.paths import config_home, is_on, make_private
+from kernel import Clock, Options, Settings, env_switch
+from kernel_sessions.paths import config_home, make_private
 
 KIND = "file-history-snapshot"
 KEPT = 100
@@ -27,10 +27,10 @@ LARGEST = 64 * 1024 * 1024
 
 def enabled(options: Options, settings: Settings) -> bool:
     """Whether a run keeps checkpoints: print mode and hosts by the environment, else by ``fileCheckpointingEnabled``."""
-    if is_on("CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING"):
+    if env_switch("CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING"):
         return False
     if options.print_mode:
-        return is_on("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING")
+        return env_switch("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING") is True
     return settings.get("fileCheckpointingEnabled") is not False
 
 

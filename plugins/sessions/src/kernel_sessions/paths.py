@@ -34,11 +34,6 @@ def nfc(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def is_on(variable: str) -> bool:
-    """Whether an environment variable says yes."""
-    return os.environ.get(variable, "").strip().lower() in ("1", "true", "yes", "on")
-
-
 def config_home() -> Path:
     return Path(nfc(str(config_dir())))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, get_args
 
-from kernel import Clock, EntryStore, Options, Restored, SessionError, Settings, UsageError
+from kernel import Clock, EntryStore, Options, Restored, SessionError, Settings, UsageError, env_switch
 from kernel_sessions import checkpoints, find
 from kernel_sessions.chain import first_prompt, restore
 from kernel_sessions.cut import ResumeRejected, cut
@@ -14,7 +14,7 @@ from kernel_sessions.entries import Stamp
 from kernel_sessions.find import Loaded
 from kernel_sessions.fork import fork
 from kernel_sessions.linefile import Durability
-from kernel_sessions.paths import is_on, is_session_id, project_dir
+from kernel_sessions.paths import is_session_id, project_dir
 from kernel_sessions.reader import Fact
 from kernel_sessions.transcript import FileTranscript
 
@@ -161,10 +161,10 @@ def _check(options: Options) -> None:
 
 def _is_kept(options: Options) -> bool:
     """Whether the session is written (section 3)."""
-    if not options.persist or is_on("CLAUDE_CODE_SKIP_PROMPT_HISTORY"):
+    if not options.persist or env_switch("CLAUDE_CODE_SKIP_PROMPT_HISTORY"):
         return False
-    is_child = is_on("CLAUDE_CODE_CHILD_SESSION") and not options.print_mode
-    return not is_child or is_on("CLAUDE_CODE_FORCE_SESSION_PERSISTENCE")
+    is_child = env_switch("CLAUDE_CODE_CHILD_SESSION") and not options.print_mode
+    return not is_child or env_switch("CLAUDE_CODE_FORCE_SESSION_PERSISTENCE") is True
 
 
 def _durability(settings: Settings) -> tuple[Durability, list[str]]:

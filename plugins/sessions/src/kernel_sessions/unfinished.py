@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from datetime import datetime
 
-from kernel import Session
-from kernel_sessions.paths import is_on
+from kernel import Session, env_switch
 
 SWITCH = "CLAUDE_CODE_RESUME_INTERRUPTED_TURN"
 PROMPT = "Continue from where you left off."
@@ -14,7 +13,7 @@ PROMPT = "Continue from where you left off."
 
 def go_on(session: Session) -> None:
     """Make the words that continue the turn the session's first prompt."""
-    if not is_on(SWITCH) or session.options.prompt is not None:
+    if not env_switch(SWITCH) or session.options.prompt is not None:
         return
     if not getattr(session.transcript, "unfinished", False) or session.transcript.restored.deferred:
         return

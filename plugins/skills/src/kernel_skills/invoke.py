@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from kernel import Block, Session, ToolResult, text_block
+from kernel import Block, Session, ToolResult, env_switch, text_block
 from kernel_skills.catalogue import Skill, names
 from kernel_skills.render import Rendered, SkillError, render, rules, variables
 from kernel_skills.state import Skills, hooks_run
@@ -160,7 +160,7 @@ async def _with(grants: tuple[str, ...], skill: Skill, args: str, session: Sessi
 
 def in_background(skill: Skill, session: Session) -> bool:
     """Whether nobody waits for it: not in a run without a terminal, nor where background work is switched off."""
-    off = os.environ.get("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "").lower() in ("1", "true", "yes", "on")
+    off = env_switch("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
     running = any(task.get("description") == f"skill {skill.name}" for task in session.background_tasks.values())
     return skill.background and not session.options.print_mode and not off and not running
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from kernel import Block, KernelError, PermissionCall, Plugin, Session, ToolContext, ToolError, reminder, text_of
+from kernel import Block, KernelError, PermissionCall, Plugin, Session, ToolContext, ToolError, inert, reminder, text_of
 from kernel_skills.catalogue import Skill, read
 from kernel_skills.text import Arguments, Piece, only_variables, take_apart
-from kernel_skills.values import inert
 
 if TYPE_CHECKING:
     from kernel import Tool, ToolResult

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from kernel import inert
+
 TRUE = frozenset("true yes on 1".split())
 FALSE = frozenset("false no off 0".split())
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Also marks that turn the direction of writing, and what is no character."""
-_REMINDER = re.compile(r"<(?=\s*+(?:/\s*+)?system-reminder)", re.IGNORECASE)
 
 
 class Fields:
@@ -102,8 +103,3 @@ def split_outside(text: str, separators: str, opening: str, closing: str) -> lis
 def one_line(text: str) -> str:
     """Text of a stranger for a place of one line: no line ends, no control characters, nothing that ends a reminder."""
     return inert(" ".join(CONTROL.sub(" ", text).split()))
-
-
-def inert(text: str) -> str:
-    """Text that cannot end or imitate the reminder it stands in."""
-    return _REMINDER.sub(r"<\\", text)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from kernel import Child, ChildSpec, Session, ToolError, ToolResult
+from kernel import Child, ChildSpec, Session, ToolError, ToolResult, env_number, env_switch
 from kernel_subagents import memory, report
 from kernel_subagents.builtin import FORK
 from kernel_subagents.catalogue import Catalogue
@@ -16,7 +16,6 @@ from kernel_subagents.filters import Chosen, choose
 from kernel_subagents.models import choose_model
 from kernel_subagents.prepare import hooks_for, mode_of, preload, servers_for, system_prompt
 from kernel_subagents.running import Agent, Outcome
-from kernel_subagents.variables import is_on, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -308,7 +307,7 @@ def trailer(agent: Agent) -> str:
 
 def in_background(definition: Definition, asked: bool | None) -> bool:
     """Whether nobody waits (6.1): the first that says something; silence means that nobody does."""
-    if is_on("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"):
+    if env_switch("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"):
         return False
     if definition is FORK or definition.background:
         return True
@@ -316,8 +315,8 @@ def in_background(definition: Definition, asked: bool | None) -> bool:
 
 
 def max_depth() -> int:
-    return number("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH", DEPTH)
+    return env_number("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH", DEPTH)
 
 
 def at_once() -> int:
-    return number("CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS", AT_ONCE)
+    return env_number("CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS", AT_ONCE)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
+from kernel import env_switch
 from kernel_subagents.definition import Definition
-from kernel_subagents.variables import ON, is_on
 
 _READING = ["Read", "Grep", "Glob", "Bash", "WebFetch", "WebSearch", "TodoWrite", "ToolSearch"]
 _NEVER = ["Agent", "Edit", "Write", "NotebookEdit", "ExitPlanMode"]
@@ -50,14 +48,14 @@ to check it, and at the end the few files that matter most, each with a reason."
 
 def built_in(print_mode: bool) -> list[Definition]:
     """Those that this run has. In print mode and for programs they can be switched off."""
-    if print_mode and is_on("CLAUDE_AGENT_SDK_DISABLE_BUILTIN_AGENTS"):
+    if print_mode and env_switch("CLAUDE_AGENT_SDK_DISABLE_BUILTIN_AGENTS"):
         return []
     found = [
         Definition(name="general-purpose", source="built-in", prompt=_WORKER,
                    description="Looks into open questions, searches for code, carries out tasks of several steps."),
         Definition(name="claude", source="built-in", prompt=_WORKER,
                    description="For what no other agent is made for.")]
-    if not is_on("CLAUDE_CODE_DISABLE_EXPLORE_PLAN_AGENTS"):
+    if not env_switch("CLAUDE_CODE_DISABLE_EXPLORE_PLAN_AGENTS"):
         found += [
             Definition(name="Explore", source="built-in", prompt=_EXPLORE, tools=_READING, disallowed=_NEVER, lean=True,
                        once=True, description="Searches a code base fast and changes nothing. Say how thorough to be: "
@@ -69,8 +67,8 @@ def built_in(print_mode: bool) -> list[Definition]:
 
 def fork_mode(print_mode: bool) -> bool:
     """Whether agents may be forks of their parent: by default in a session with a person (6.1)."""
-    given = os.environ.get("CLAUDE_CODE_FORK_SUBAGENT", "").strip().lower()
-    return given in ON if given else not print_mode
+    given = env_switch("CLAUDE_CODE_FORK_SUBAGENT")
+    return not print_mode if given is None else given
 
 
 FORK = Definition(name="fork", source="built-in", description="You again, with everything you know so far, beside you.")

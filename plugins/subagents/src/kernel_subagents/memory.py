@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kernel import env_switch
 from kernel_subagents.definition import Definition
-from kernel_subagents.variables import ON
 
 if TYPE_CHECKING:
     from kernel import Session
@@ -84,7 +84,5 @@ def beginning(path: Path) -> str:
 
 def _on(root: Session) -> bool:
     """Whether sessions remember at all: the variable wins over the setting."""
-    given = os.environ.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "").strip().lower()
-    if given in ON:
-        return False
-    return given in _OFF or root.settings.get("autoMemoryEnabled") is not False
+    off = env_switch("CLAUDE_CODE_DISABLE_AUTO_MEMORY")
+    return root.settings.get("autoMemoryEnabled") is not False if off is None else not off

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from kernel_subagents.variables import number
+from kernel import env_number
 
 if TYPE_CHECKING:
     from kernel import Session
@@ -47,7 +47,7 @@ def enclosed(text: str) -> str:
 
 def limit() -> int:
     """Characters of a report: ``TASK_MAX_OUTPUT_LENGTH``, 32,000 by default, at most 160,000."""
-    return min(number("TASK_MAX_OUTPUT_LENGTH", 32_000), 160_000)
+    return min(env_number("TASK_MAX_OUTPUT_LENGTH", 32_000), 160_000)
 
 
 def shown(session: Session, agent_id: str, text: str) -> str:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from kernel import AssistantMessage, Block, Child, Ended, Output
+from kernel import AssistantMessage, Block, Child, Ended, Output, env_number
 from kernel_subagents import report
 from kernel_subagents.definition import Definition
-from kernel_subagents.variables import number
 
 if TYPE_CHECKING:
     from kernel import Session
@@ -272,7 +271,7 @@ def judge(ended: Ended, stopping: str = "") -> Outcome:
 
 
 def stall_seconds() -> float:
-    return number("CLAUDE_ASYNC_AGENT_STALL_TIMEOUT_MS", STALL_MS) / 1000
+    return env_number("CLAUDE_ASYNC_AGENT_STALL_TIMEOUT_MS", STALL_MS) / 1000
 
 
 def tell_live_tasks(root: Session) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kernel import Extension, ReadState, ToolContext, ToolError
-from kernel_tools_files.encoding import decode, inert
+from kernel import Extension, ReadState, ToolContext, ToolError, inert
+from kernel_tools_files.encoding import decode
 from kernel_tools_files.seen import digest
 
 if TYPE_CHECKING:

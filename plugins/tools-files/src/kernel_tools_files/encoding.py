@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import re
 from typing import NamedTuple
 
 from kernel import ToolError
@@ -70,14 +69,6 @@ def encode(text: str, encoding: Encoding, field: str) -> bytes:
                             "can hold") from None
         raise ToolError("encoding", f"The file is {encoding.codec}, which has no bytes for {chr(number)!r} (U+{number:04X}). "
                         "Convert the file to UTF-8 first, for example with iconv in Bash, or use other characters.") from None
-
-
-_REMINDER = re.compile(r"<(?=\s*+/\s*+system-reminder)", re.IGNORECASE)
-
-
-def inert(text: str) -> str:
-    """A file's text that cannot end the reminder it stands in."""
-    return _REMINDER.sub(r"<\\", text)
 
 
 def binary(path: str) -> ToolError:

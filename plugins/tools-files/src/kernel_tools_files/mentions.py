@@ -11,8 +11,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from kernel import Extension, PermissionCall, ToolContext, ToolError, reminder, text_of
-from kernel_tools_files.encoding import inert
+from kernel import Extension, PermissionCall, ToolContext, ToolError, env_switch, inert, reminder, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,13 +25,12 @@ LOOKED_AT = 1_000
 """Words with ``@`` in front that are looked up at most."""
 SWITCH = "CLAUDE_CODE_DISABLE_ATTACHMENTS"
 _MENTION = re.compile(r"(?<![\w@`/.])@(?:\"([^\"\n]+)\"|([^\s`\"'<>|@,;()\[\]{}]+))")
-_ON = frozenset({"1", "true", "yes", "on"})
 
 
 def note(session: Session, prompt: str) -> None:
     """Keep a prompt until its request is made. A typed command attaches what its text mentions by itself."""
     first = prompt.split(maxsplit=1)[0] if prompt.startswith("/") else ""
-    if first[1:] not in session.commands and os.environ.get(SWITCH, "").lower() not in _ON:
+    if first[1:] not in session.commands and not env_switch(SWITCH):
         session.plugin_state[KEY] = prompt
 
 

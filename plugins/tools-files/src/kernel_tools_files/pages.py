@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import codecs
-import os
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple
 
-from kernel import ToolError
+from kernel import ToolError, env_number
 from kernel_tools_files.encoding import Encoding, binary, candidates
 
 CHUNK = 1 << 20
@@ -22,8 +21,7 @@ DIGEST_BYTES = 64 << 20
 
 def token_limit() -> int:
     """``CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS``, or 25,000."""
-    given = os.environ.get("CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS", "")
-    return int(given) if given.isdecimal() and int(given) > 0 else DEFAULT_TOKENS
+    return env_number("CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS", DEFAULT_TOKENS)
 
 
 class Page(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from kernel import Block, Session, Tool, ToolContext, ToolError, ToolResult
+from kernel import Block, Session, Tool, ToolContext, ToolError, ToolResult, env_switch
 from kernel_tools_shell import words
 from kernel_tools_shell.manual import BASH_MANUAL, DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS
 from kernel_tools_shell.schema import OUTPUT_SCHEMA
@@ -46,11 +46,10 @@ class Bash(Tool):
     def validate_input(self, input: dict[str, Any], context: ToolContext) -> None:
         if not input["command"].strip():
             raise ToolError("invalid_arguments", "command: expected a command, received blank text")
-        from kernel_tools_shell.script import switched_on
 
         if "\0" in input["command"]:
             raise ToolError("invalid_arguments", "command: a command cannot hold a NUL character")
-        if input.get("run_in_background") and switched_on("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"):
+        if input.get("run_in_background") and env_switch("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"):
             raise ToolError("invalid_arguments", "run_in_background: background commands are switched off in this session; "
                                                  "run the command in the foreground")
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kernel_tools_shell.script import switched_on
+from kernel import env_switch
 
 if TYPE_CHECKING:
     from kernel import Session
@@ -34,7 +34,7 @@ def after(session: Session, cwd: str, ended_in: str | None) -> Place:
     root = session.project_root
     if session.agent_id:  # subagents never keep it
         return Place(cwd, f"Shell cwd was reset to {cwd}" if ended_in and not _same(ended_in, cwd) else "")
-    if switched_on("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR"):
+    if env_switch("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR"):
         ended_elsewhere = ended_in is not None and not _same(ended_in, root)
         return Place(root, f"Shell cwd was reset to {root}" if ended_elsewhere else "")
     if ended_in is None or _same(ended_in, cwd):

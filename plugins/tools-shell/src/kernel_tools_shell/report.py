@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any
 
-from kernel import Block
+from kernel import Block, env_number
 from kernel_tools_shell.sink import Sink
 
 INLINE_CHARS = 30_000
@@ -29,8 +28,7 @@ _MAGIC = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff", "ima
 
 def read_back() -> int:
     """Characters that are read back from an output: ``BASH_MAX_OUTPUT_LENGTH``, at most 150,000."""
-    given = os.environ.get("BASH_MAX_OUTPUT_LENGTH", "")
-    return min(int(given), 150_000) if given.isdecimal() and int(given) else INLINE_CHARS
+    return min(env_number("BASH_MAX_OUTPUT_LENGTH", INLINE_CHARS), 150_000)
 
 
 def clean(data: bytes) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kernel import CwdChanged, State, ToolContext, ToolError, ToolResult
+from kernel import CwdChanged, State, ToolContext, ToolError, ToolResult, env_number, env_switch
 from kernel_tools_shell import place, report, seen, words
 from kernel_tools_shell.manual import DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS
-from kernel_tools_shell.script import switched_on
 from kernel_tools_shell.shell import Shell, Started
 from kernel_tools_shell.tasks import end_commands
 
@@ -40,14 +38,9 @@ async def run(input: dict[str, Any], context: ToolContext) -> ToolResult:
 
 def timeout_ms(given: float | None) -> int:
     """The effective timeout: the default where none is given, clamped to the larger of the two variables."""
-    default = _number("BASH_DEFAULT_TIMEOUT_MS", DEFAULT_TIMEOUT_MS)
-    ceiling = max(default, _number("BASH_MAX_TIMEOUT_MS", MAX_TIMEOUT_MS))
+    default = env_number("BASH_DEFAULT_TIMEOUT_MS", DEFAULT_TIMEOUT_MS)
+    ceiling = max(default, env_number("BASH_MAX_TIMEOUT_MS", MAX_TIMEOUT_MS))
     return min(int(given), ceiling) if given and given >= 1 else default
-
-
-def _number(name: str, default: int) -> int:
-    given = os.environ.get(name, "").strip()
-    return int(given) if given.isdecimal() and int(given) else default
 
 
 class Run:
@@ -78,7 +71,7 @@ class Run:
         try:
             if await self._watch():
                 return await self._ended()
-            if words.outlives_timeout(self.text) and not switched_on("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"):
+            if words.outlives_timeout(self.text) and not env_switch("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"):
                 kept = True
                 return self._moved()
             await end_commands([self.started.command])

@@ -8,6 +8,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kernel import env_switch
+
 INLINE_BYTES = 100_000
 """Longer commands go through a file: the kernel takes 128 KiB per argument."""
 
@@ -16,11 +18,6 @@ CREDENTIALS = frozenset((
     "AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN AWS_BEARER_TOKEN_BEDROCK GOOGLE_APPLICATION_CREDENTIALS "
     "AZURE_CLIENT_SECRET AZURE_OPENAI_API_KEY").split())
 """Taken away with ``CLAUDE_CODE_SUBPROCESS_ENV_SCRUB=1``."""
-
-
-def switched_on(name: str, env: Mapping[str, str] = os.environ) -> bool:
-    """An on/off variable, by the contract's word list (settings contract, 7.1)."""
-    return env.get(name, "").strip().lower() in ("1", "true", "yes", "on")
 
 
 def find_shell() -> str:
@@ -36,7 +33,7 @@ def environment(session_environment: Mapping[str, str], session_id: str, effort:
     env = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}  # ours alone (observability, 1)
     env |= session_environment
     env.pop("CLAUDE_ENV_FILE", None)  # for hooks only; here it is sourced
-    if switched_on("CLAUDE_CODE_SUBPROCESS_ENV_SCRUB"):
+    if env_switch("CLAUDE_CODE_SUBPROCESS_ENV_SCRUB"):
         env = {name: value for name, value in env.items() if name not in CREDENTIALS}
     env |= {"CLAUDECODE": "1", "CLAUDE_CODE_CHILD_SESSION": "1", "CLAUDE_CODE_SESSION_ID": session_id,
             "CLAUDE_PID": str(os.getpid()), "GIT_EDITOR": "true"}

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
+from kernel import env_number
 from kernel_tools_shell import script
 from kernel_tools_shell.command import Command
 from kernel_tools_shell.processes import end
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 STATE = "tools-shell"
 GRACE_S = 5.0
 """Seconds that background commands have after the last result (headless contract, section 9)."""
-SUBAGENT_S = 3600.0
+SUBAGENT_MS = 3_600_000
 """Seconds that a background command of a subagent may last; ``CLAUDE_SUBAGENT_BG_SHELL_MAX_MS``."""
 _LONGEST_PATH = 8192  # bytes; the system's own limit is 4096
 
@@ -120,8 +121,7 @@ class Shell:
         """Seconds that a command may last, whoever waits for it."""
         if not self.session.agent_id:
             return None
-        given = os.environ.get("CLAUDE_SUBAGENT_BG_SHELL_MAX_MS", "")
-        return int(given) / 1000 if given.isdecimal() and int(given) else SUBAGENT_S
+        return env_number("CLAUDE_SUBAGENT_BG_SHELL_MAX_MS", SUBAGENT_MS) / 1000
 
     async def close(self, grace_s: float) -> None:
         """The session ends: background commands get a last chance, then all that is left is ended."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-from kernel import Block, Session, Tool, ToolContext, ToolError, ToolResult
+from kernel import Block, Session, Tool, ToolContext, ToolError, ToolResult, env_number
 from kernel_tools_shell.manual import OUTPUT_MANUAL, STOP_MANUAL
 from kernel_tools_shell.tasks import BackgroundTask, table
 
@@ -16,8 +15,7 @@ FILTER_S = 5.0
 
 def output_limit() -> int:
     """Characters of a task's output that are given: ``TASK_MAX_OUTPUT_LENGTH``, 32,000 by default, at most 160,000."""
-    given = os.environ.get("TASK_MAX_OUTPUT_LENGTH", "")
-    return min(int(given), 160_000) if given.isdecimal() and int(given) else 32_000
+    return min(env_number("TASK_MAX_OUTPUT_LENGTH", 32_000), 160_000)
 
 
 def _task_id_repaired(input: dict[str, Any]) -> dict[str, Any]:

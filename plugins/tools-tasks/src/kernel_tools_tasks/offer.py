@@ -6,7 +6,7 @@ import os
 import re
 from typing import Literal
 
-from kernel import Session
+from kernel import Session, env_switch
 
 Family = Literal["tasks", "todo"]
 
@@ -16,9 +16,6 @@ TOOLS: dict[Family, tuple[str, ...]] = {
 }
 WITHOUT_FROM: dict[str, tuple[int, ...]] = {"opus": (4, 8), "sonnet": (5,), "fable": (5,), "mythos": (5,)}
 """Model families that keep track by themselves, from which version on. Counts with the setting ``kernel.tasks.byModel``."""
-
-_OFF = ("0", "false", "no", "off")
-_ON = ("1", "true", "yes", "on")
 
 
 def is_offered(family: Family, session: Session) -> bool:
@@ -30,7 +27,7 @@ def is_offered(family: Family, session: Session) -> bool:
 
 
 def _chosen(session: Session) -> Family:
-    if _variable("CLAUDE_CODE_ENABLE_TASKS") in _OFF:
+    if env_switch("CLAUDE_CODE_ENABLE_TASKS") is False:
         return "todo"
     names = set(session.options.tools or ())
     only_older = names & set(TOOLS["todo"]) and not names & set(TOOLS["tasks"])
@@ -39,7 +36,7 @@ def _chosen(session: Session) -> Family:
 
 def _asked_for(session: Session) -> bool:
     """The switches that beat the model's row."""
-    if _variable("CLAUDE_CODE_ENABLE_TODO_TOOLS") in _ON:
+    if env_switch("CLAUDE_CODE_ENABLE_TODO_TOOLS"):
         return True
     everyone = {name for names in TOOLS.values() for name in names}
     allowed = {re.split(r"[(\s]", rule.strip(), maxsplit=1)[0]

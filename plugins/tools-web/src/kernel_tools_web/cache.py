@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 from msgspec import Struct
 
-from kernel import Session
+from kernel import Session, env_number
 
 TTL_MS = 900_000
 MAX_PAGES = 32
@@ -49,5 +47,4 @@ class Cache:
 
 def ttl_seconds() -> float:
     """``CLAUDE_CODE_WEBFETCH_CACHE_TTL_MS``; 0 switches the cache off."""
-    given = os.environ.get("CLAUDE_CODE_WEBFETCH_CACHE_TTL_MS", "").strip()
-    return (int(given) if given.isascii() and given.isdecimal() else TTL_MS) / 1000
+    return env_number("CLAUDE_CODE_WEBFETCH_CACHE_TTL_MS", TTL_MS, least=0) / 1000

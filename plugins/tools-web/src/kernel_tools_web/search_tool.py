@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-from kernel import Session, Tool, ToolContext, ToolError, ToolResult
+from kernel import Session, Tool, ToolContext, ToolError, ToolResult, env_number
 from kernel_tools_web import manuals
 from kernel_tools_web.search import BUILT_IN, SERVED_BY, backend_name, search
 
@@ -16,8 +15,7 @@ _DOMAINS = {"type": "array", "items": {"type": "string", "minLength": 1}}
 
 def max_searches() -> int:
     """``CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION``, 200 by default."""
-    given = os.environ.get("CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION", "").strip()
-    return int(given) if given.isascii() and given.isdecimal() else MAX_SEARCHES
+    return env_number("CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION", MAX_SEARCHES, least=0)
 
 
 def forget_searches(session: Session) -> None:
