@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from kernel.session import Session
 
 
-async def admit(session: Session, prompt: str | list[Block], uuid: str | None) -> None:
-    """Take a prompt in.
+async def admit(session: Session, prompt: str | list[Block], uuid: str) -> None:
+    """Take a prompt in, as the transcript entry with that uuid.
 
     :raises Leave: it was blank, a hook refused it, or a command answered it without the model.
     """
@@ -47,7 +47,7 @@ async def admit(session: Session, prompt: str | list[Block], uuid: str | None) -
     after = [hook_context(hook, session.cap(text)) for text, hook in contexts]
     session.history.append("user", [*before, *blocks, *after])
     content = prompt if expanded is None else blocks
-    entry = Entry(type="user", uuid=uuid or session.clock.new_id(), message={"role": "user", "content": content}, extra=extra)
+    entry = Entry(type="user", uuid=uuid, message={"role": "user", "content": content}, extra=extra)
     session.record(*([session.context_entry(before)] if before else []), entry,
                    *([session.context_entry(after)] if after else []))
     session.transcript.set("last-prompt", typed[:200])

@@ -47,11 +47,12 @@ async def run(session: Session, prompt: str | list[Block] | None, *, uuid: str |
 async def _prompt(session: Session, turn: Turn, prompt: str | list[Block] | None, uuid: str | None) -> None:
     await session.start()
     session.prompt_id = session.clock.new_id()
+    session.asked = (prompt, uuid or session.prompt_id)
     session.say_init()
     if session.deferred:
         await _take_up(session, turn, wait=prompt is None)
     if prompt is not None:
-        await admit(session, prompt, uuid)
+        await admit(session, prompt, session.asked[1])
     await turns(session, turn)
 
 

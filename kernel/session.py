@@ -81,6 +81,12 @@ class Session(Voice):
         self.environment: dict[str, str] = parent.environment if parent else {}
         """Variables that commands get on top of the process's own."""
         self.prompt_id: str | None = None
+        self.asked: tuple[str | list[Block] | None, str] | None = None
+        """What the run that is on was asked, and the uuid of the prompt's entry."""
+        self.last_entry: str | None = None
+        """The uuid of the entry that was recorded last: where ``resume_at`` takes a conversation up again."""
+        self.ran_before: dict[str, dict[str, Any]] = {}
+        """Input of calls whose tools ran in a process before this one, by call id; for a middleware that has their results."""
         self.agent_id: str | None = None
         self.agent_type: str | None = None
         self.effort: str | None = self.options.effort if self.model_info.effort else None
@@ -319,6 +325,7 @@ class Session(Voice):
     def record(self, *entries: Entry) -> None:
         """Keep entries in the transcript; durable when it returns."""
         self.transcript.append(list(entries), cwd=self.state.cwd)
+        self.last_entry = entries[-1].uuid
         if self.transcript.problems:
             self.tell_problems()
 

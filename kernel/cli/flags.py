@@ -79,6 +79,7 @@ FLAGS = (
     Flag("--forward-subagent-text", "switch", "extra.forward_subagent_text", "also show what subagents say", "subagents"),
     Flag("--session-mirror", "switch", "extra.session_mirror", "mirror the transcript to the host", "control"),
     Flag("--attach", "value", "extra.attach", "run in the process that kernel serve started; --attach=SOCKET", "serve"),
+    Flag("--durable", "switch", "extra.durable", "record the steps; another process takes the run up after a kill", "durable"),
     Flag("--disable-slash-commands", "switch", "extra.disable_slash_commands", "no skills and commands"),
 )
 

@@ -1,0 +1,455 @@
+"""``python -m benchmarks.durable``: durable runs are killed with SIGKILL at random moments, and taken up by another process.
+
+Each run is a real ``kernel -p --durable`` in a process of its own: a model server that counts what it is asked, tools and a hook
+that write what they did to a ledger, with fsync. After each kill another process takes the run up; some of those are killed,
+too. What must hold at the end of every run:
+
+- the run comes to its end, with the right answer: none is lost;
+- what the engine had recorded when a process was killed was not done again: no request, no call, no hook;
+- no call was run more than twice (it is repeated at most once), and what a tool with an idempotency key does, once;
+- everything was done.
+
+``--kills N`` counts kills that hit a run which had begun. The exit code is 1 where anything does not hold. The cost of a step is
+measured besides: the time that ``Run.record`` takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pwd
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+PLUGIN = '''\
+"""Tools and a hook that write down what they did."""
+import os, time
+from kernel import Tool, ToolResult, hookimpl
+
+PLACE = os.environ.get("LEDGER", "")
+
+def note(*words):
+    fd = os.open(PLACE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(fd, (" ".join(words) + "\\n").encode())
+    os.fsync(fd)
+    os.close(fd)
+
+class Effect(Tool):
+    name = "Effect"
+    description = "Has an effect."
+    input_schema = {"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]}
+    permission = "free"
+
+    def is_concurrency_safe(self, input):
+        return True
+
+    async def call(self, input, context):
+        import anyio
+        await anyio.sleep(0.005)
+        note("effect", input["key"], context.call_id)
+        await anyio.sleep(0.005)
+        return ToolResult(content="done " + input["key"])
+
+class Once(Effect):
+    """Its other side does what it is asked once for each key."""
+    name = "Once"
+
+    def idempotency_key(self, input, context):
+        return f"{context.session.id}-{context.call_id}"
+
+    async def call(self, input, context):
+        import anyio
+        await anyio.sleep(0.005)
+        try:
+            os.close(os.open(f"{PLACE}.{self.idempotency_key(input, context)}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            note("again", input["key"], context.call_id)
+        else:
+            note("once", input["key"], context.call_id)
+        await anyio.sleep(0.005)
+        return ToolResult(content="done " + input["key"])
+
+@hookimpl
+def register_tools(register):
+    register(Effect())
+    register(Once())
+
+@hookimpl
+def post_tool_use(event):
+    note("hook", event.tool_name, event.tool_use_id)
+'''
+MANIFEST = {"name": "ledger", "version": "0.1.0", "description": "d", "metadata": {"kernel": {
+    "requires": ">=0.1,<1", "implements": ["register_tools", "post_tool_use"], "provides": {"tools": ["Effect", "Once"]}}}}
+STEPS: tuple[tuple[tuple[str, str], ...], ...] = (
+    (("Effect", "a"), ("Effect", "b")), (("Once", "c"),), (("Effect", "d"), ("Once", "e")), (("Effect", "f"),))
+ANSWER = "All is done."
+
+
+# -- the model -------------------------------------------------------------------------------------------------------------
+class Model:
+    """A server that goes by what the conversation holds, as a model would. ``asked``: how many results each request held."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.came = threading.Event()
+        model = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                data = model.answer(body)
+                self.send_response(200)
+                self.send_header("content-type", "text/event-stream")
+                self.send_header("content-length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def answer(self, body: dict[str, Any]) -> bytes:
+        results = sum(block.get("type") == "tool_result" for message in body["messages"]
+                      for block in (message["content"] if isinstance(message["content"], list) else ()))
+        self.asked.append(results)
+        self.came.set()
+        step, seen = 0, 0
+        while step < len(STEPS) and seen < results:
+            seen += len(STEPS[step])
+            step += 1
+        blocks: list[tuple[dict[str, Any], dict[str, Any]]] = [
+            ({"type": "tool_use", "id": f"toolu_{step}_{n}", "name": tool, "input": {}},
+             {"type": "input_json_delta", "partial_json": json.dumps({"key": key})})
+            for n, (tool, key) in enumerate(STEPS[step] if step < len(STEPS) else ())]
+        blocks = blocks or [({"type": "text", "text": ""}, {"type": "text_delta", "text": ANSWER})]
+        events: list[dict[str, Any]] = [{"type": "message_start", "message": {
+            "id": f"msg_{step}", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": None,
+            "stop_sequence": None, "usage": {"input_tokens": 10, "output_tokens": 1}}}]
+        for index, (start, delta) in enumerate(blocks):
+            events += [{"type": "content_block_start", "index": index, "content_block": start},
+                       {"type": "content_block_delta", "index": index, "delta": delta},
+                       {"type": "content_block_stop", "index": index}]
+        reason = "tool_use" if step < len(STEPS) else "end_turn"
+        events += [{"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None},
+                    "usage": {"output_tokens": 5}}, {"type": "message_stop"}]
+        return b"".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n".encode() for e in events)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+# -- the world -------------------------------------------------------------------------------------------------------------
+class World:
+    """A folder with a project, a home, the ledger plugin, and one database."""
+
+    def __init__(self, root: Path, database: str, settings: dict[str, Any] | None = None) -> None:
+        self.root = root
+        self.database = database
+        self.work = root / "work"
+        self.ledger = root / "ledger"
+        self.site = root / "site"
+        self.model = Model()
+        package, info = self.site / "ledger_plugin", self.site / "ledger-0.1.0.dist-info"
+        for folder in (self.work, root / "config", package / ".claude-plugin", info):
+            folder.mkdir(parents=True)
+        (package / "__init__.py").write_text(PLUGIN)
+        (package / ".claude-plugin" / "plugin.json").write_text(json.dumps(MANIFEST))
+        (info / "entry_points.txt").write_text("[kernel.plugins]\nledger = ledger_plugin\n")
+        (info / "METADATA").write_text("Name: ledger\nVersion: 0.1.0\n")
+        durable = {"unknown": "retry", **(settings or {})}
+        (root / "config" / "settings.json").write_text(json.dumps({"kernel": {"durable": durable}}))
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith(("CLAUDE", "ANTHROPIC", "KERNEL_"))},
+            "CLAUDE_CONFIG_DIR": str(root / "config"), "HOME": str(root), "ANTHROPIC_API_KEY": "k",
+            "ANTHROPIC_BASE_URL": self.model.url, "KERNEL_DURABLE_DATABASE": database, "LEDGER": str(self.ledger),
+            "PYTHONPATH": os.pathsep.join([str(self.site), str(Path.cwd())]), "NO_COLOR": "1"}
+
+    def start(self, *args: str) -> subprocess.Popen[str]:
+        """The ``kernel`` command in a session of its own."""
+        return subprocess.Popen([sys.executable, "-m", "kernel", *args], cwd=self.work, env=self.environment, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+    def run(self, *args: str) -> tuple[int, str, str]:
+        process = self.start(*args)
+        out, err = process.communicate(timeout=180)
+        return process.returncode, out, err
+
+    def prompt(self, *args: str) -> subprocess.Popen[str]:
+        return self.start("-p", "Do it all.", "--durable", "--model", "claude-sonnet-4-5", *args)
+
+    def notes(self) -> list[tuple[str, str, str]]:
+        text = self.ledger.read_text() if self.ledger.exists() else ""
+        return [tuple(line.split()) for line in text.splitlines()]  # type: ignore[misc]
+
+    def runs(self) -> list[Any]:
+        """The runs of this world's database."""
+        from kernel_durable import config
+
+        async def ask() -> list[Any]:
+            engine = config._made(self.database)
+            try:
+                return [info for info in await engine.runs() if info.spec["cwd"] == str(self.work)]
+            finally:
+                await engine.close()
+
+        return anyio.run(ask)
+
+    def close(self) -> None:
+        self.model.close()
+
+
+class Seen:
+    """What was recorded as finished when a process was killed, and what had been done by then."""
+
+    def __init__(self, world: World) -> None:
+        infos = world.runs()
+        self.info = infos[0] if infos else None
+        self.over = self.info is not None and self.info.state == "done"
+        steps = set(self.info.steps) if self.info else set()
+        self.calls = {key.rpartition("tool:")[2] for key in steps if "/tool:" in key and "?" not in key}
+        self.hooks = {key.split(":")[2] for key in steps if "/hooks:PostToolUse:" in key}
+        self.answers = sum(key.endswith("/model") for key in steps)
+        self.notes = Counter(world.notes())
+        self.asked = Counter(world.model.asked)
+
+    def repeated(self, world: World) -> list[str]:
+        """What is done now once more although it was recorded then."""
+        wrong: list[str] = []
+        for note, count in (Counter(world.notes()) - self.notes).items():
+            what, _, call = note
+            if what == "hook" and call in self.hooks:
+                wrong.append(f"the hook of {call} was recorded and ran again")
+            if what != "hook" and call in self.calls:
+                wrong.append(f"the call {call} was recorded and ran again, {count} times")
+        held = [0]
+        for step in STEPS:
+            held.append(held[-1] + len(step))
+        asked = Counter(world.model.asked) - self.asked
+        wrong += [f"answer {n} was recorded and asked for again" for n in range(self.answers) if asked[held[n]]]
+        return wrong
+
+
+def kill(process: subprocess.Popen[str]) -> bool:
+    """SIGKILL; whether it hit a process that was running."""
+    hit = process.poll() is None
+    if hit:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    return hit
+
+
+def one_run(world: World, dice: random.Random, seconds: float, most: int) -> tuple[int, list[str]]:
+    """A run that is killed at random moments, at most so often, and taken up each time; kills that hit, and what does not hold.
+
+    :param seconds: what such a run takes from its first request to its end.
+    """
+    wrong: list[str] = []
+    kills = 0
+    before: list[Seen] = []
+    process = world.prompt()
+    while True:
+        world.model.came.clear()
+        if kills == 0:
+            world.model.came.wait(60)
+            time.sleep(dice.uniform(0, seconds))
+        else:
+            wait_for = dice.uniform(0.3, 1.0)
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline and not _taken(world, process):
+                time.sleep(0.02)
+            time.sleep(dice.uniform(0, seconds) * wait_for)
+        if not kill(process):
+            return kills, [*wrong, "the process was over before it was killed"] if kills else []
+        seen = Seen(world)
+        if seen.info is None:
+            return kills, ["the run had begun and is not in the database"]
+        before.append(seen)
+        kills += 1
+        if seen.over or kills >= most:
+            break
+        process = world.start("durable", "resume", seen.info.id)
+    info = before[-1].info
+    if not before[-1].over:
+        code, out, err = world.run("durable", "resume", info.id)
+        if code != 0 or out.strip() != ANSWER:
+            wrong.append(f"resume ended with {code}: {out.strip()!r} {err.strip()[-600:]!r}")
+    for seen in before:
+        wrong += seen.repeated(world)
+    return kills, wrong + _whole(world, kills)
+
+
+def _taken(world: World, process: subprocess.Popen[str]) -> bool:
+    if process.poll() is not None:
+        return True
+    return bool(world.runs() and world.runs()[0].state == "running")
+
+
+def _whole(world: World, kills: int) -> list[str]:
+    """What is missing, or was done too often."""
+    wrong: list[str] = []
+    notes = world.notes()
+    for tool, key in (call for step in STEPS for call in step):
+        effects = [n for n in notes if n[0] in ("effect", "once") and n[1] == key]
+        most = 1 if tool == "Once" else 2
+        if not 1 <= len(effects) <= most:
+            wrong.append(f"{tool} {key} has had {len(effects)} effects")
+    hooks = Counter(n[2] for n in notes if n[0] == "hook")
+    calls = sum(len(step) for step in STEPS)
+    wrong += [f"the hook of {call} ran {count} times" for call, count in hooks.items() if count > kills + 1]
+    if len(hooks) != calls:
+        wrong.append(f"hooks ran for {len(hooks)} of {calls} calls")
+    infos = world.runs()
+    if len(infos) != 1 or infos[0].state != "done":
+        wrong.append(f"runs at the end: {[i.state for i in infos]}")
+    return wrong
+
+
+# -- databases -------------------------------------------------------------------------------------------------------------
+def no_postgres() -> str:
+    """Why no PostgreSQL can be started here; empty where it can."""
+    if not sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
+        return "PostgreSQL is not installed (Debian: postgresql)"
+    if os.geteuid() == 0:
+        try:
+            pwd.getpwnam("postgres")
+        except KeyError:
+            return "root cannot start PostgreSQL, and there is no user postgres"
+    return ""
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """A server of its own, in a folder of its own: its address with ``{}`` for the database."""
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)[0]
+    home = tempfile.mkdtemp(prefix="kernel-pg-", dir="/tmp")  # the path of a socket must be short
+    if os.geteuid() == 0:
+        shutil.chown(home, "postgres")
+    user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+    quiet: dict[str, Any] = {"check": True, "stdout": subprocess.DEVNULL, "cwd": "/", "timeout": 120}
+    control = [*user, str(programs / "pg_ctl"), "-D", f"{home}/data", "-w", "-l", f"{home}/log"]
+    try:
+        made = [*user, str(programs / "initdb"), "-D", f"{home}/data", "-A", "trust", "-U", "kernel", "-E", "UTF8"]
+        subprocess.run(made, **quiet)
+        subprocess.run([*control, "-o", f"-k {home} -c listen_addresses= -c max_connections=100", "start"], **quiet)
+        try:
+            yield f"postgresql://kernel@/{{}}?host={home}"
+        finally:
+            subprocess.run([*control, "-m", "immediate", "stop"], **quiet)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def cost(database: str, count: int) -> dict[str, float]:
+    """Milliseconds that it takes to keep one step of 500 bytes."""
+    from kernel_durable import config
+
+    async def measure() -> list[float]:
+        engine = config._made(database)
+        run = await engine.begin("cost:1", {"session": "cost", "cwd": "/", "prompt": ""})
+        took = []
+        for number in range(count):
+            began = time.perf_counter()
+            await run.record(f"{number}/model", json.dumps("x" * 500))
+            took.append((time.perf_counter() - began) * 1000)
+        await run.finish({"reason": "completed"})
+        await engine.close()
+        return sorted(took)
+
+    took = anyio.run(measure)
+    return {"n": count, "median_ms": round(statistics.median(took), 2), "p95_ms": round(took[int(count * 0.95)], 2)}
+
+
+def measure(kills: int, kind: str, seed: int, most: int = 2) -> dict[str, Any]:
+    dice = random.Random(seed)
+    began = time.monotonic()
+    failures: dict[str, list[str]] = {}
+    done = runs = 0
+    with tempfile.TemporaryDirectory(prefix="kernel-durable-") as place, _databases(kind, Path(place)) as database:
+        world = World(Path(place) / "whole", database("whole"))
+        process = world.prompt()
+        world.model.came.wait(60)
+        first = time.monotonic()
+        out, err = process.communicate(timeout=120)
+        seconds = time.monotonic() - first
+        if process.returncode or out.strip() != ANSWER:
+            sys.exit(f"the run without a kill failed: {process.returncode} {out} {err}")
+        world.close()
+        while done < kills:
+            runs += 1
+            folder = Path(place) / f"r{runs}"
+            world = World(folder, database(f"r{runs}"))
+            try:
+                hit, wrong = one_run(world, dice, seconds, min(most, kills - done, dice.randint(1, most)))
+            finally:
+                world.close()
+            done += hit
+            if wrong:
+                failures[f"run {runs}"] = wrong
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
+            print("." if not wrong else "F", end="", file=sys.stderr, flush=True)
+        found = {"database": kind, "seed": seed, "kills": done, "runs": runs, "failures": failures,
+                 "step": cost(database("cost"), 300), "seconds": round(time.monotonic() - began, 1)}
+    print(file=sys.stderr)
+    return found
+
+
+@contextmanager
+def _databases(kind: str, place: Path) -> Iterator[Any]:
+    """Makes addresses of databases of that kind."""
+    if kind == "sqlite":
+        (place / "databases").mkdir()
+        yield lambda name: f"sqlite:///{place}/databases/{name}.sqlite"
+        return
+    with postgres() as address:
+        yield lambda name: address.format("durable")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.durable", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--database", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if options.database == "postgres" and no_postgres():
+        sys.exit(no_postgres())
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}", file=sys.stderr)
+    found = measure(options.kills, options.database, seed)
+    if options.json:
+        print(json.dumps(found, indent=1))
+    else:
+        step = found["step"]
+        print(f"{found['kills']} kills of {found['runs']} durable runs on {found['database']}, {found['seconds']} s: "
+              f"{len(found['failures'])} where something does not hold. A step: {step['median_ms']} ms (median), "
+              f"{step['p95_ms']} ms (95 of 100), n={step['n']}")
+        for where, wrong in found["failures"].items():
+            print(f"  {where}: {'; '.join(wrong[:4])}")
+    return 1 if found["failures"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

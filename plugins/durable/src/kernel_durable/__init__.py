@@ -1,0 +1,1 @@
+"""Durable runs: recorded steps, taken up by another process."""
