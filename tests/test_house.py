@@ -104,7 +104,8 @@ def test_a_plugin_imports_public_names_its_dependencies_and_itself(plugin: Path)
     import tomllib
 
     project = tomllib.loads((plugin / "pyproject.toml").read_text())["project"]
-    declared = {re.split(r"[<>=!~\[; ]", d)[0].replace("-", "_").lower() for d in project["dependencies"]}
+    wanted = [*project["dependencies"], *(d for extra in project.get("optional-dependencies", {}).values() for d in extra)]
+    declared = {re.split(r"[<>=!~\[; ]", d)[0].replace("-", "_").lower() for d in wanted}
     declared |= {{"pyyaml": "yaml", "opentelemetry_sdk": "opentelemetry"}.get(d, d) for d in declared}
     package = f"kernel_{plugin.name.replace('-', '_')}"
     for path in (plugin / "src").rglob("*.py"):
