@@ -26,6 +26,7 @@ class Told:
         from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
         collected = self.collected = list[Any]()
+        self.readers: list[MetricReader] = []
 
         class Reader(MetricReader):
             def _receive_metrics(self, metrics_data: Any, **more: Any) -> None:
@@ -34,12 +35,13 @@ class Told:
             def shutdown(self, **more: Any) -> None:
                 pass
 
-        self.reader = Reader(preferred_temporality=temporality(cumulative=False))
+        self._reader = lambda: Reader(preferred_temporality=temporality(cumulative=False))
         self.logs = InMemoryLogRecordExporter()
         self._spans = InMemorySpanExporter()
 
     def made(self, pipeline: Any) -> Any:
-        return [self.reader], [self.logs], [self._spans]
+        self.readers.append(self._reader())
+        return [self.readers[-1]], [self.logs], [self._spans]
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -57,7 +59,8 @@ class Told:
     @property
     def metrics(self) -> list[Any]:
         """Metrics of all collections so far; each collection's are deltas."""
-        self.reader.collect()
+        for reader in self.readers:
+            reader.collect()
         return [m for data in self.collected for r in data.resource_metrics for s in r.scope_metrics for m in s.metrics]
 
     def points(self, name: str) -> list[tuple[float, dict[str, Any]]]:

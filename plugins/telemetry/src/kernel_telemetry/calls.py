@@ -28,6 +28,7 @@ _KEY = os.urandom(16)
 """Digests compare calls within this process and tell nobody what was in them."""
 _EARLY = re.compile(r"<tool_use_error>([a-z_]+): ")
 _COMMIT = re.compile(r"(?:^|[;&|(]\s*)git(?:\s+-[cC]\s*\S+|\s+--?\S+)*\s+commit(?:\s|$)")
+_ONLY_LOOKS = re.compile(r"\s(?:--dry-run|--help|-h)(?:\s|$)")
 _PULL = re.compile(r"(?:^|[;&|(]\s*)(?:gh\s+pr\s+create|glab\s+mr\s+create)(?:\s|$)")
 _MADE = re.compile(r"^create_(?:pull|merge)_request$")
 _COMMITTED = re.compile(r"^\[[^\]\n]*\b([0-9a-f]{7,40})\]", re.MULTILINE)
@@ -54,7 +55,6 @@ class Call(Struct, kw_only=True):
     code: str = ""
     error: str = ""
     ran: bool = False
-    gated: bool = False
     ms: float = 0.0
     lines: tuple[int, int] = (0, 0)
     more: dict[str, Any] = field(default_factory=dict)
@@ -168,7 +168,7 @@ class Calls:
                 recorder.count("lines_of_code.count", number, {"type": kind, "model": self.watch.session.model_info.id})
         command = str(call.input.get("command") or "") if call.name == "Bash" else ""
         succeeded = not structured.get("interrupted") and structured.get("exitCode", 0) in (0, None)
-        if succeeded and _COMMIT.search(command):
+        if succeeded and _COMMIT.search(command) and not _ONLY_LOOKS.search(command):
             recorder.count("commit.count", 1, {})
             if found := _COMMITTED.search(str(structured.get("stdout") or "")):
                 call.more["git_commit_id"] = found[1]
@@ -219,8 +219,8 @@ class Calls:
             "tool_input_size_bytes": size(call.input), "tool_result_size_bytes": weight,
             "mcp_server_scope": self.watch.scope_of(call.name), "tool_parameters": self._parameters(call, call.more),
             "tool_input": _shortened(call.input) if recorder.switches.details else None,
-            "kernel.ran": call.ran, "kernel.status": status, "kernel.input_digest": digest(call.name, call.input),
-            "kernel.result_digest": digest(text)}, call.span.place)
+            "kernel.ran": call.ran, "kernel.status": status, "kernel.tool_digest": digest(call.name),
+            "kernel.input_digest": digest(call.name, call.input), "kernel.result_digest": digest(text)}, call.span.place)
         if call.name == "Skill" and not failed:
             self.watch.skill(str(call.input.get("skill") or ""), "claude-proactive")
 

@@ -61,7 +61,7 @@ def outlets(pipeline: Pipeline) -> Outlets:
 
 def made(pipeline: Pipeline) -> Made:
     """Readers and exporters of the three signals."""
-    switches = pipeline.switches
+    switches, hurry = pipeline.switches, pipeline.hurry
     helper = otlp.Helper(pipeline) if switches.helper else None
     readers, logs, spans = list[MetricReader](), list[LogRecordExporter](), list[SpanExporter]()
 
@@ -73,13 +73,13 @@ def made(pipeline: Pipeline) -> Made:
             pipeline.failures.append(f"plugin telemetry: {signal} are not exported by {name}: {why}")
 
     for name in switches.metrics.exporters:
-        attempt("metrics", name, lambda name=name: readers.append(_reader(name, switches, helper)))  # type: ignore[misc]
+        attempt("metrics", name, lambda name=name: readers.append(_reader(name, switches, helper, hurry)))  # type: ignore[misc]
     for name in switches.logs.exporters:
         attempt("events", name, lambda name=name: logs.append(  # type: ignore[misc]
-            ConsoleLogRecordExporter() if name == "console" else otlp.exporter("logs", switches, helper)))
+            ConsoleLogRecordExporter() if name == "console" else otlp.exporter("logs", switches, helper, hurry)))
     for name in switches.traces.exporters:
         attempt("traces", name, lambda name=name: spans.append(  # type: ignore[misc]
-            ConsoleSpanExporter() if name == "console" else otlp.exporter("traces", switches, helper)))
+            ConsoleSpanExporter() if name == "console" else otlp.exporter("traces", switches, helper, hurry)))
     return readers, logs, spans
 
 
@@ -90,12 +90,12 @@ def temporality(cumulative: bool) -> dict[type, AggregationTemporality]:
     return dict.fromkeys((Counter, ObservableCounter, Histogram), AggregationTemporality.DELTA)
 
 
-def _reader(name: str, switches: Switches, helper: otlp.Helper | None) -> MetricReader:
+def _reader(name: str, switches: Switches, helper: otlp.Helper | None, hurry: list[threading.Event]) -> MetricReader:
     if name == "prometheus":
         return otlp.prometheus()
     preferred = temporality(switches.cumulative)
     exporter: MetricExporter = (ConsoleMetricExporter(preferred_temporality=preferred) if name == "console"
-                                else otlp.exporter("metrics", switches, helper, preferred))
+                                else otlp.exporter("metrics", switches, helper, hurry, preferred))
     return PeriodicExportingMetricReader(exporter, export_interval_millis=switches.metrics.interval_ms)
 
 
@@ -169,7 +169,7 @@ class Outlets:
             processor.on_end(made)
 
     def flush(self, seconds: float) -> None:
-        """Export all there is, the signals side by side; what is not done in time is left to itself."""
+        """Export all there is, the signals side by side, each once; what is not done in time is left to itself."""
         waits: list[Callable[[int], Any]] = [p.force_flush for p in self._spans]
         waits += [p.force_flush for p in (self._logs, self._meters) if p is not None]
         threads = [threading.Thread(target=_quietly, args=(wait, seconds), name="telemetry flush", daemon=True) for wait in waits]

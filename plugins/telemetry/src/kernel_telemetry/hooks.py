@@ -29,14 +29,14 @@ SOURCES = {"managed": "policySettings", "cli": "flagSettings", "local": "localSe
 
 
 class Running:
-    """The hooks of one event while they run."""
+    """The hooks of one event while they run. ``facts`` are those of both events about it, once it is known what runs."""
 
-    def __init__(self, event: Event, span: Span, facts: dict[str, Any], configured: int, plugins: set[str]) -> None:
+    def __init__(self, event: Event, span: Span, plugins: set[str]) -> None:
         self.event = event
         self.span = span
-        self.facts = facts
-        self.configured = configured
         self.plugins = plugins
+        self.configured = 0
+        self.facts: dict[str, Any] = {}
         self.done: list[Any] = []
 
 
@@ -57,7 +57,7 @@ class Hooks:
         elif isinstance(event, UserPromptSubmit):
             hearing.prompted(event)
         elif isinstance(event, PreToolUse):
-            self.watch.calls.get(event.tool_use_id, event.tool_name, event.tool_input).gated = True
+            self.watch.calls.get(event.tool_use_id, event.tool_name, event.tool_input)
         elif isinstance(event, PreCompact):
             hearing.compacting(event)
         elif isinstance(event, StopFailure):
@@ -67,26 +67,35 @@ class Hooks:
         return self._begin(event)
 
     def _begin(self, event: Event) -> Running | None:
-        configured = len(self._handlers(event))
         found = getattr(self.watch.session.plugins.manager.hook, event_hook(event)).get_hookimpls()
-        plugins = {i.plugin_name for i in found} - {CONFIGURED}
-        if not configured and not plugins:
+        plugins = {i.plugin_name for i in found}
+        running = Running(event, self.watch.recorder.begin("hook", self.watch.parent(), {}), plugins - {CONFIGURED})
+        if CONFIGURED in plugins and self._table() is None:  # the first event makes the table: looked at behind it
+            return running
+        if not self._announce(running):
             return None
-        recorder = self.watch.recorder
-        details = recorder.switches.details
-        facts = {"hook_event": event.event_name, "hook_name": event.hook_name if details else _public(event),
-                 "num_hooks": configured + len(plugins), "managed_only": self._managed_only(), "safe_mode": False,
-                 "hook_source": "policySettings" if self._managed_only() else "merged"}
-        definitions = None
-        if details and recorder.traced:
-            definitions = msgspec.json.encode([h.label for h in self._handlers(event)] + sorted(plugins)).decode()
-        recorder.event("hook_execution_start", {**facts, "hook_definitions": definitions})
-        span = recorder.begin("hook", self.watch.parent(), {
-            **{k: facts[k] for k in ("hook_event", "hook_name", "num_hooks")}, "hook_definitions": definitions})
-        running = Running(event, span, {**facts, "hook_definitions": definitions}, configured, plugins)
         self._running.append(running)
         self._listen()
         return running
+
+    def _announce(self, running: Running) -> bool:
+        """Tell that hooks begin; false where there are none."""
+        recorder, event = self.watch.recorder, running.event
+        handlers = self._handlers(event)
+        running.configured = len(handlers)
+        if not handlers and not running.plugins:
+            return False
+        details = recorder.switches.details
+        facts = {"hook_event": event.event_name, "hook_name": event.hook_name if details else _public(event),
+                 "num_hooks": len(handlers) + len(running.plugins), "managed_only": self._managed_only(), "safe_mode": False,
+                 "hook_source": "policySettings" if self._managed_only() else "merged"}
+        if details and recorder.traced:
+            labels = [h.label for h in handlers] + sorted(running.plugins)
+            facts["hook_definitions"] = msgspec.json.encode(labels).decode()
+        recorder.event("hook_execution_start", facts, time=running.span.start)
+        running.facts = facts
+        running.span.attributes.update({k: facts.get(k) for k in ("hook_event", "hook_name", "num_hooks", "hook_definitions")})
+        return True
 
     def end(self, event: Event, running: Running | None, outcomes: list[Outcome]) -> None:
         """The hooks have answered."""
@@ -96,14 +105,16 @@ class Hooks:
             self.watch.hearing.compacted(event.trigger, "blocked by a hook")
         elif isinstance(event, PostCompact):
             self.watch.hearing.compacted(event.trigger, "")
-        if running is None:
-            if isinstance(event, SessionStart):
-                self.watch.hearing.registered(self._all())
-            return
-        self._running.remove(running)
+        if running is not None:
+            if running in self._running:
+                self._running.remove(running)
+            if running.facts or self._announce(running):
+                self._end(running, outcomes)
+        if isinstance(event, SessionStart):
+            self.watch.hearing.registered(self._all())
+
+    def _end(self, running: Running, outcomes: list[Outcome]) -> None:
         recorder = self.watch.recorder
-        if not running.configured and not self._heard:  # the first event makes the table of handlers
-            self._listen()
         blocking = sum(_blocks(o) for o in outcomes)
         errors = sum(o.error is not None for o in outcomes)
         errors += sum(bool(getattr(d.reading, "failed", "")) and not d.ran.timed_out for d in running.done)
@@ -111,16 +122,13 @@ class Hooks:
         total = running.facts["num_hooks"]
         counts = {"num_blocking": min(blocking, total), "num_non_blocking_error": min(errors, total), "num_cancelled": cancelled}
         counts["num_success"] = max(total - sum(counts.values()), 0)
-        took = {o.plugin: round(o.seconds * 1000, 3) for o in outcomes if o.plugin in running.plugins or o.plugin == CONFIGURED}
-        if not running.configured:
-            took.pop(CONFIGURED, None)
+        mine = {*running.plugins, CONFIGURED} if running.configured else running.plugins
+        took = {o.plugin: round(o.seconds * 1000, 3) for o in outcomes if o.plugin in mine}
         recorder.event("hook_execution_complete", {
             **running.facts, **counts, "total_duration_ms": round(running.span.ms),
             "kernel.plugin_ms": msgspec.json.encode(took).decode()})
         failed = "a hook failed" if errors or cancelled else ""
         recorder.end(running.span, {**counts, "duration_ms": round(running.span.ms)}, error=failed)
-        if isinstance(event, SessionStart):
-            self.watch.hearing.registered(self._all())
 
     # -- configured handlers ---------------------------------------------------------------------------------------------------
     def _table(self) -> Any:

@@ -56,8 +56,8 @@ class Measures:
         self._calls = 0
         self._handed_in = 0
         self._invalid: set[str] = set()
-        self._empty: dict[str, list[str]] = {}
-        self._seen: dict[tuple[str, str], tuple[str, int]] = {}
+        self._empty: dict[str, tuple[str, list[str]]] = {}
+        self._seen: dict[str, tuple[str, int]] = {}
 
     def take(self, name: str, attributes: Mapping[str, Any]) -> Iterator[Measured]:
         """The points of one event; ``name`` as in ``event.name``."""
@@ -67,6 +67,7 @@ class Measures:
     # -- calls -----------------------------------------------------------------------------------------------------------
     def _tool_result(self, a: Mapping[str, Any]) -> Iterator[Measured]:
         tool = str(a.get("tool_name", ""))
+        key = str(a.get("kernel.tool_digest") or tool)
         code = str(a.get("error_type") or "")
         status = str(a.get("kernel.status") or ("success" if a.get("success") == "true" else "error"))
         yield from self._call(tool, status, code)
@@ -74,40 +75,41 @@ class Measures:
             self._handed_in += 1
             yield _point("kernel.structured.attempt", {"validator": "answer", "ok": a.get("success") == "true"})
         if code in BAD_ARGUMENTS:
-            if tool not in self._invalid:  # the next call of the tool belongs to the same intent
-                self._invalid.add(tool)
+            if key not in self._invalid:  # the next call of the tool belongs to the same intent
+                self._invalid.add(key)
                 yield _point("kernel.tool.first_try", {"tool": tool, "ok": False})
-        elif tool in self._invalid:
-            self._invalid.discard(tool)
+        elif key in self._invalid:
+            self._invalid.discard(key)
         else:
             yield _point("kernel.tool.first_try", {"tool": tool, "ok": True})
         if a.get("kernel.ran") is True:
             yield _point("kernel.tool.duration", {"tool": tool}, float(a.get("duration_ms") or 0))
-        yield from self._search(tool, status, str(a.get("kernel.input_digest") or ""))
+        yield from self._search(tool, key, status, str(a.get("kernel.input_digest") or ""))
         yield from self._again(tool, a)
 
     def _call(self, tool: str, status: str, code: str) -> Iterator[Measured]:
         self._calls += 1
         yield _point("kernel.tool.call.count", {"tool": tool, "status": status, "error_code": code or None})
 
-    def _search(self, tool: str, status: str, query: str) -> Iterator[Measured]:
+    def _search(self, tool: str, key: str, status: str, query: str) -> Iterator[Measured]:
         """Empty results wait for a later call with another query; the end of the run decides on those that still wait."""
+        _, waiting = self._empty.setdefault(key, (tool, []))
         if status == "empty":
-            self._empty.setdefault(tool, []).append(query)
-        elif status in FOUND and (waiting := [q for q in self._empty.get(tool, ()) if q != query]):
-            self._empty[tool] = [q for q in self._empty[tool] if q == query]
-            yield _point("kernel.tool.empty", {"tool": tool, "recovered": True}, len(waiting))
+            waiting.append(query)
+        elif status in FOUND and (others := [q for q in waiting if q != query]):
+            waiting[:] = [q for q in waiting if q == query]
+            yield _point("kernel.tool.empty", {"tool": tool, "recovered": True}, len(others))
 
     def _again(self, tool: str, a: Mapping[str, Any]) -> Iterator[Measured]:
-        query, outcome = a.get("kernel.input_digest"), a.get("kernel.result_digest")
+        query, outcome = str(a.get("kernel.input_digest") or ""), str(a.get("kernel.result_digest") or "")
         if not query or not outcome:
             return
-        last, times = self._seen.get((tool, str(query)), ("", 0))
+        last, times = self._seen.get(query, ("", 0))
         if a.get("kernel.ran") is not True and times >= 2:
             yield _point("kernel.tool.repeat", {"tool": tool, "action": "blocked"})
             return
         times = times + 1 if outcome == last else 1
-        self._seen[tool, str(query)] = (str(outcome), times)
+        self._seen[query] = (outcome, times)
         if times == 2:
             yield _point("kernel.tool.repeat", {"tool": tool, "action": "noted"})
 
@@ -149,7 +151,7 @@ class Measures:
 
     # -- the run ---------------------------------------------------------------------------------------------------------
     def _run(self, a: Mapping[str, Any]) -> Iterator[Measured]:
-        for tool, waiting in self._empty.items():
+        for tool, waiting in self._empty.values():
             if waiting:
                 yield _point("kernel.tool.empty", {"tool": tool, "recovered": False}, len(waiting))
         yield _point("kernel.run.count", {"outcome": a.get("outcome"), "terminal_reason": a.get("terminal_reason")})

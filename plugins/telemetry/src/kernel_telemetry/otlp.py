@@ -44,17 +44,20 @@ class Missing(Exception):
     """A package is not installed; the text says how to get it."""
 
 
-def exporter(signal: str, switches: Switches, helper: Helper | None,
+def exporter(signal: str, switches: Switches, helper: Helper | None, hurry: list[threading.Event],
              preferred: dict[type, AggregationTemporality] | None = None) -> Any:
     """The OTLP exporter of a signal.
 
+    :param hurry: gets what tells the exporter that somebody waits for it.
     :raises Missing: its package is not there.
     """
     where: Signal = getattr(switches, signal)
-    more = {"preferred_temporality": preferred} if signal == "metrics" else {}
     if where.protocol == "grpc":
-        return _grpc(signal, where, more)
-    return {"logs": Logs, "metrics": Metrics, "traces": Spans}[signal](Post(signal, where, helper), **more)
+        return _grpc(signal, where, {"preferred_temporality": preferred} if signal == "metrics" else {})
+    post = Post(signal, where, helper)
+    made = Metrics(post, preferred) if signal == "metrics" else Logs(post) if signal == "logs" else Spans(post)
+    hurry.append(post.hurried)
+    return made
 
 
 def _grpc(signal: str, where: Signal, more: dict[str, Any]) -> Any:
@@ -146,7 +149,8 @@ class Post:
             tls.load_cert_chain(certificate, os.environ.get("CLAUDE_CODE_CLIENT_KEY") or None,
                                 os.environ.get("CLAUDE_CODE_CLIENT_KEY_PASSPHRASE"))
         self._open = build_opener(_Stay(), *([HTTPSHandler(context=tls)] if tls else [])).open
-        self.closed = threading.Event()
+        self.hurried = threading.Event()
+        """Somebody waits for the end: what fails now is not tried again."""
 
     def __call__(self, message: Any) -> bool:
         """Whether it was taken. What may pass is tried again; called in a thread of the SDK."""
@@ -163,7 +167,7 @@ class Post:
                 status = error.code if isinstance(error, HTTPError) else None
                 log = logging.getLogger("opentelemetry.kernel")
                 log.warning("export to %s failed: %s", self._url.partition("?")[0], error)
-                if attempt == TRIES or (status is not None and status not in AGAIN) or self.closed.wait(2 ** (attempt - 1)):
+                if attempt == TRIES or (status is not None and status not in AGAIN) or self.hurried.wait(2 ** (attempt - 1)):
                     return False
         return False
 
@@ -192,38 +196,39 @@ def _hex_ids(value: Any) -> None:
 
 class Logs(LogRecordExporter):
     def __init__(self, post: Post) -> None:
-        self._post = post
+        self.post = post
 
     def export(self, batch: Sequence[Any]) -> LogRecordExportResult:
-        return LogRecordExportResult.SUCCESS if self._post(encode_logs(batch)) else LogRecordExportResult.FAILURE
+        return LogRecordExportResult.SUCCESS if self.post(encode_logs(batch)) else LogRecordExportResult.FAILURE
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return True
 
     def shutdown(self) -> None:
-        self._post.closed.set()
+        self.post.hurried.set()
 
 
 class Spans(SpanExporter):
     def __init__(self, post: Post) -> None:
-        self._post = post
+        self.post = post
 
     def export(self, spans: Sequence[Any]) -> SpanExportResult:
-        return SpanExportResult.SUCCESS if self._post(encode_spans(spans)) else SpanExportResult.FAILURE
+        return SpanExportResult.SUCCESS if self.post(encode_spans(spans)) else SpanExportResult.FAILURE
 
     def shutdown(self) -> None:
-        self._post.closed.set()
+        self.post.hurried.set()
 
 
 class Metrics(MetricExporter):
     def __init__(self, post: Post, preferred_temporality: dict[type, AggregationTemporality] | None = None) -> None:
         super().__init__(preferred_temporality=preferred_temporality)
-        self._post = post
+        self.post = post
 
     def export(self, metrics_data: Any, timeout_millis: float = 10_000, **more: Any) -> MetricExportResult:
-        return MetricExportResult.SUCCESS if self._post(encode_metrics(metrics_data)) else MetricExportResult.FAILURE
+        return MetricExportResult.SUCCESS if self.post(encode_metrics(metrics_data)) else MetricExportResult.FAILURE
 
     def force_flush(self, timeout_millis: float = 10_000) -> bool:
         return True
 
     def shutdown(self, timeout_millis: float = 30_000, **more: Any) -> None:
-        self._post.closed.set()
-
-
+        self.post.hurried.set()

@@ -65,6 +65,8 @@ class Pipeline:
         self.failures: list[str] = []
         """What a person must know: exporters that cannot be made, a headers helper that fails. Taken by ``Life``."""
         self.secrets = Secrets()
+        self.hurry: list[threading.Event] = []
+        """Set while ``flush`` waits: a failed export is not tried again."""
         self.common: dict[str, Any] = {}
         """Attributes of every record that the thread finds out, such as ``user.id``."""
         self._make = make
@@ -144,6 +146,10 @@ class Pipeline:
         return {name: value for name, value in {**(self.common if common else {}), **found}.items() if value is not None}
 
     def _flush(self, asked: _Flush) -> None:
+        for event in self.hurry:
+            event.set()
         if self._outlets is not None:
             self._outlets.flush(asked.seconds)
+        for event in self.hurry:
+            event.clear()
         asked.done.set()
