@@ -1,0 +1,70 @@
+"""Search over everything that was said, called and found in a session: a scan of its lines, no index."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any
+
+from kernel_inspector.details import texts
+from kernel_inspector.lane import Lane
+from kernel_inspector.model import SessionModel
+from kernel_inspector.source import object_of
+
+MOST = 300
+AROUND = 60
+_BLANK = re.compile(r"\s+")
+SECONDS = 5.0
+"""A search that takes longer ends with what it has."""
+
+
+def search(model: SessionModel, query: str, most: int = MOST) -> dict[str, Any]:
+    """``{"hits": [{"lane", "row", "kind", "title", "text", "from", "to"}], "cut": bool}`` in the order of lanes and rows.
+
+    Upper and lower case are the same. ``text`` is what stands around the first place in the row; the hit is ``from`` to ``to``.
+    """
+    wanted = query.casefold()
+    hits: list[dict[str, Any]] = []
+    if not wanted.strip():
+        return {"hits": hits, "cut": False}
+    raw = [json.dumps(wanted, ensure_ascii=plain)[1:-1].casefold() for plain in (False, True)]
+    until = time.monotonic() + SECONDS
+    for lane in model.lanes.values():
+        for row in range(len(lane.behind)):
+            found = _in_row(model, lane, row, wanted, raw)
+            if found is not None:
+                hits.append({"lane": lane.id, "row": row, "kind": lane.rows[row].kind, "title": lane.rows[row].title, **found})
+            if len(hits) >= most or (row % 64 == 0 and time.monotonic() > until):
+                return {"hits": hits, "cut": True}
+    return {"hits": hits, "cut": False}
+
+
+def _in_row(model: SessionModel, lane: Lane, number: int, wanted: str, raw: list[str]) -> dict[str, Any] | None:
+    row, behind = lane.rows[number], lane.behind[number]
+    found = _around(f"{row.title} {row.text}" if row.kind == "tool" else row.text, wanted)
+    if found is not None:
+        return found
+    for place, block in behind.places:
+        line = model.sources[lane.id].at(place)
+        folded = line.decode("utf-8", "replace").casefold()
+        if not any(form in folded for form in raw):
+            continue
+        entry = object_of(line) or {}
+        for text in texts(entry, block):
+            found = _around(text, wanted)
+            if found is not None:
+                return found
+    return None
+
+
+def _around(text: str, wanted: str) -> dict[str, Any] | None:
+    """The surroundings of the first place; ``None`` where there is none."""
+    at = text.casefold().find(wanted)
+    if at < 0:
+        return None
+    begin = max(0, at - AROUND)
+    before, hit, behind = (_BLANK.sub(" ", part) for part in (
+        text[begin:at], text[at:at + len(wanted)][:200], text[at + len(wanted):at + len(wanted) + 2 * AROUND]))
+    before = f"{'…' if begin else ''}{before}"
+    return {"text": before + hit + behind, "from": len(before), "to": len(before) + len(hit)}

@@ -1,0 +1,71 @@
+"""A home of its own for each test, and one played session for all that only read it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import anyio
+import pytest
+
+from kernel.testing import provides
+
+
+def beside(name: str) -> ModuleType:
+    """A module of this folder."""
+    full = f"inspector_{name}"
+    if full not in sys.modules:
+        spec = importlib.util.spec_from_file_location(full, Path(__file__).parent / f"{name}.py")
+        assert spec and spec.loader
+        sys.modules[full] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[full])
+    return sys.modules[full]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [n for n in os.environ if n.startswith(("CLAUDE", "ANTHROPIC", "KERNEL_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The transcript of the showcase. Not to be changed."""
+    for kind, name in (
+        ("models", "script"),
+        ("stores", "files"),
+        ("tools", "Bash"),
+        ("tools", "Agent"),
+        ("tools", "Edit"),
+        ("policies", "rules"),
+        ("compactors", "summary"),
+    ):
+        if not provides(kind, name):
+            pytest.skip(f"needs what brings {name!r} ({kind})")
+    folder = tmp_path_factory.mktemp("showcase")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [n for n in os.environ if n.startswith(("CLAUDE", "ANTHROPIC", "KERNEL_"))]:
+            patch.delenv(name)
+        patch.setenv("HOME", str(folder / "home"))
+        patch.setenv("CLAUDE_CONFIG_DIR", str(folder / "config"))
+        found: Path = anyio.run(lambda: beside("showcase").play(folder))
+    return found
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One Chromium for all tests of the page."""
+    driver = beside("driver")
+    if not (driver.CHROMIUM and driver.CHROMEDRIVER):
+        pytest.skip("chromium and chromedriver are not here (Debian: chromium, chromium-driver)")
+    made = driver.Browser(tmp_path_factory.mktemp("chromium"))
+    yield made
+    made.close()
