@@ -53,12 +53,8 @@ def _record(state: State, id: str, scopes: Scopes) -> Record | None:
 
 
 def _row(plugin: Plugin, record: Record | None, scopes: Scopes) -> dict[str, Any]:
-    part = plugin.manifest.kernel if plugin.manifest else None
     return {
-        "name": plugin.name, "version": plugin.version, "state": plugin.state, "source": plugin.source, "path": str(plugin.root),
-        "description": plugin.manifest.description if plugin.manifest else None, "hooks": part.implements if part else [],
-        "provides": part.provides if part else {}, "capabilities": part.capabilities if part else {}, "errors": plugin.errors,
-        "warnings": plugin.warnings, "id": plugin.id, "marketplace": plugin.id.rpartition("@")[2],
+        **plugin.row(), "id": plugin.id, "marketplace": plugin.id.rpartition("@")[2],
         "scope": record.scope if record else None, "enabled": plugin.state == "ready" and (
             record is None or scopes.enabled(plugin.id)[0] is True),
         "installPath": str(plugin.root), "installedAt": record.installed_at if record else None,

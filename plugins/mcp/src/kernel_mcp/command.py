@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel import KernelError, UsageError
+from kernel import KernelError, UsageError, run_app
 from kernel_mcp.entries import RESERVED, BadEntry, Server, parse
 from kernel_mcp.redact import without_secrets
 from kernel_mcp.store import PROJECT_FILE, change, global_config, own_entry, project_entry, read_object
@@ -31,25 +31,11 @@ class McpCommand:
     summary = "MCP servers: add, add-json, list, get, remove, reset-project-choices, login, logout, serve"
 
     def run(self, args: list[str]) -> int:
-        import typer
-
         try:
-            result = _app()(args or ["--help"], prog_name="kernel mcp", standalone_mode=False)
-        except typer.Exit as end:
-            return int(end.exit_code)
-        except UsageError as error:
-            print(f"Error: {error}", file=sys.stderr)
-            return 2
+            return run_app(_app(), args or ["--help"], "kernel mcp")
         except KernelError as error:
             print(f"Error: {error}", file=sys.stderr)
-            return 1
-        except Exception as error:
-            show = getattr(error, "show", None)
-            if show is None:
-                raise
-            show()
-            return int(getattr(error, "exit_code", 2))
-        return int(result or 0)
+            return 2 if isinstance(error, UsageError) else 1
 
 
 def _app() -> Any:

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from kernel import run_app
+
 app = typer.Typer(name="kernel permissions", no_args_is_help=True, add_completion=False, rich_markup_mode=None,
                   pretty_exceptions_enable=False)
 
@@ -92,16 +94,7 @@ def main(args: list[str]) -> int:
     from .files import Unusable
 
     try:
-        result = app(args, prog_name="kernel permissions", standalone_mode=False)
-    except typer.Exit as end:
-        return int(end.exit_code)
+        return run_app(app, args, "kernel permissions")
     except Unusable as error:
         print(f"Error: {error}", file=sys.stderr)
         return 2
-    except Exception as error:
-        show = getattr(error, "show", None)  # a mistake in the arguments
-        if show is None:
-            raise
-        show()
-        return int(getattr(error, "exit_code", 2))
-    return int(result or 0)
