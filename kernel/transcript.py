@@ -83,7 +83,12 @@ class Transcript(Protocol):
 
 
 class TranscriptStore(Protocol):
-    """Registered by ``register_stores`` under ``name``; the setting ``kernel.store`` chooses, ``files`` is the default."""
+    """Registered by ``register_stores`` under ``name``; the setting ``kernel.store`` chooses, ``files`` is the default.
+
+    A store may also have ``sessions(options, settings)``: the conversations of the options' folder, the one that changed last
+    first, as ``{"session": id, "changed": ISO 8601, "shown": what to call it, "title"?}``. ``files`` takes an ``EntryStore`` as a
+    third argument, as its ``open`` does.
+    """
 
     name: str
 

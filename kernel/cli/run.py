@@ -184,7 +184,7 @@ def _check(fields: dict[str, Any], extra: dict[str, Any], print_mode: bool) -> N
             raise UsageError(f"--{name.replace('_', '-')} needs --output-format stream-json")
     if fields.get("replay_user_messages") and not (streaming and fields.get("input_format") == "stream-json"):
         raise UsageError("--replay-user-messages needs --input-format and --output-format stream-json")
-    if fields.get("resume") == "":
+    if fields.get("resume") == "" and print_mode:
         raise UsageError("--resume needs a session id or name in print mode")
     if fields.get("fork_session") and not (fields.get("resume") or fields.get("continue_session")):
         raise UsageError("--fork-session needs --resume or --continue")

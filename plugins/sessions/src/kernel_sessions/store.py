@@ -14,7 +14,8 @@ from kernel_sessions.entries import Stamp
 from kernel_sessions.find import Loaded
 from kernel_sessions.fork import fork
 from kernel_sessions.linefile import Durability
-from kernel_sessions.paths import is_session_id, project_dir
+from kernel_sessions.listing import listed
+from kernel_sessions.paths import is_session_id, project_dir, reading_dirs
 from kernel_sessions.reader import Fact
 from kernel_sessions.transcript import FileTranscript
 
@@ -65,6 +66,11 @@ class FileStore:
             transcript.restored.title = options.name
             transcript.plan("custom-title", options.name)
         return transcript
+
+    def sessions(self, options: Options, settings: Settings, entries: EntryStore | None = None) -> list[dict[str, Any]]:
+        """See ``kernel.TranscriptStore``."""
+        rows: list[dict[str, Any]] = _finder(entries).listed(str(options.cwd))
+        return rows
 
     def _keep_files(self, transcript: FileTranscript, loaded: Loaded | None) -> None:
         """Checkpoints from now on, and those there are of the session; a fork begins without."""
@@ -127,6 +133,10 @@ class FileFinder:
     transcript = FileTranscript
     wanted = staticmethod(find.wanted)
     newest = staticmethod(find.newest)
+
+    @staticmethod
+    def listed(cwd: str) -> list[dict[str, Any]]:
+        return [item.wire() for item in listed(reading_dirs(cwd))]
 
     @staticmethod
     def is_taken(session_id: str, cwd: str) -> bool:

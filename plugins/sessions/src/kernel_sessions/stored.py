@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from kernel_sessions.side import SideTranscript
 from kernel_sessions.transcript import FileTranscript
 
 AGENTS = "subagents/agent-"
+SHOWN = ("custom_title", "ai_title", "last_prompt", "summary_hint", "first_prompt")
 
 
 class StoreLines:
@@ -139,6 +141,18 @@ class StoredFinder:
 
     def is_taken(self, session_id: str, cwd: str) -> bool:
         return any(self._asked("load", EntryKey(project, session_id)) is not None for project in _projects(cwd))
+
+    def listed(self, cwd: str) -> list[dict[str, Any]]:
+        """Rows as ``Listed.wire`` has them, as far as the summaries tell."""
+        rows = []
+        for item in self._asked("list_session_summaries", project_dir(cwd).name):
+            data = item["data"]
+            shown = next((data[k] for k in SHOWN if data.get(k)), "")
+            if shown and not data.get("is_sidechain"):
+                changed = datetime.fromtimestamp(item["mtime"] / 1000, UTC).isoformat(timespec="seconds")
+                rows.append({"session": item["session_id"], "changed": changed, "title": data.get("custom_title"),
+                             "shown": " ".join(str(shown).split())})
+        return sorted(rows, key=lambda row: str(row["changed"]), reverse=True)
 
     def _titled(self, title: str, cwd: str) -> Loaded | None:
         named: dict[str, list[tuple[str, str]]] = {"custom_title": [], "ai_title": []}

@@ -1,0 +1,116 @@
+"""Changes of files as lines: what an edit would do, and what it did. Readable without colour, and bounded."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+from kernel_terminal.lines import Line
+from kernel_terminal.safe import exact
+
+MOST_LINES = 60
+"""A longer diff is cut; the number of lines that are not shown is said."""
+MOST_CHARS = 2_000_000
+"""Of a file whose change is shown line by line; of a larger one only the size is told."""
+MOST_COMPARED = 4_000_000
+"""Pairs of lines: beyond it every line of the changed part counts as changed, because comparing them takes too long."""
+LINE_CHARS = 400
+
+Hunk = dict[str, Any]
+
+
+def of_call(tool: str, input: dict[str, Any], cwd: str) -> list[Hunk] | str | None:
+    """What a call of Edit, Write or NotebookEdit would change; a text says why that is not shown, ``None``: no such call."""
+    path = input.get("file_path")
+    if not isinstance(path, str):
+        return None
+    before = _before(Path(cwd, path))
+    if tool == "Write" and isinstance(input.get("content"), str):
+        after = input["content"]
+        if before is None:
+            return "the file that is there cannot be read as text"
+    elif tool == "Edit" and isinstance(input.get("old_string"), str) and isinstance(input.get("new_string"), str):
+        old, new = input["old_string"], input["new_string"]
+        if not before or old not in before:  # shown without its place: the tool itself will say what is wrong
+            before, after = old, new
+        elif old:
+            after = before.replace(old, new) if input.get("replace_all") is True else before.replace(old, new, 1)
+        else:
+            after = new
+    else:
+        return None
+    if len(before) + len(after) > MOST_CHARS:
+        return f"{len(before):,} characters become {len(after):,}"
+    return hunks(before, after)
+
+
+def _before(path: Path) -> str | None:
+    """The text of a file, empty where there is none; ``None``: it cannot be read as text."""
+    try:
+        if not path.exists():
+            return ""
+        if not path.is_file() or path.stat().st_size > MOST_CHARS:
+            return None
+        return path.read_text("utf-8", "replace")
+    except (OSError, ValueError):
+        return None
+
+
+def hunks(before: str, after: str, context: int = 2) -> list[Hunk]:
+    """Hunks in the form of a result's ``structuredPatch``."""
+    old, new = before.splitlines(), after.splitlines()
+    head = tail = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    first = max(head - context, 0)
+    tail = max(tail - context, 0)
+    old, new = old[first:len(old) - tail], new[first:len(new) - tail]
+    if len(old) * len(new) > MOST_COMPARED:
+        return [{"oldStart": first + 1, "newStart": first + 1, "lines": [*(f"-{t}" for t in old), *(f"+{t}" for t in new)]}]
+    found: list[Hunk] = []
+    for group in difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(context):
+        lines: list[str] = []
+        for tag, a, b, c, d in group:
+            if tag == "equal":
+                lines += [f" {text}" for text in old[a:b]]
+            else:
+                lines += [f"-{text}" for text in old[a:b]] + [f"+{text}" for text in new[c:d]]
+        found.append({"oldStart": first + group[0][1] + 1, "newStart": first + group[0][3] + 1, "lines": lines})
+    return found
+
+
+def counts(found: list[Hunk]) -> tuple[int, int]:
+    """Lines added and removed."""
+    lines = [text for hunk in found for text in hunk.get("lines", ()) if isinstance(text, str)]
+    return sum(t.startswith("+") for t in lines), sum(t.startswith("-") for t in lines)
+
+
+def told(found: list[Hunk]) -> str:
+    added, removed = counts(found)
+    return f"{added} added, {removed} removed"
+
+
+def shown(found: list[Hunk], most: int = MOST_LINES) -> list[Line]:
+    """The hunks with line numbers and signs."""
+    out: list[Line] = []
+    total = sum(len(hunk.get("lines", ())) for hunk in found)
+    done = 0
+    for number, hunk in enumerate(found):
+        if number:
+            out.append([("dim", "       ⋮")])
+        old, new = int(hunk.get("oldStart") or 1), int(hunk.get("newStart") or 1)
+        for text in hunk.get("lines", ()):
+            if done == most:
+                out.append([("dim", f"       … {total - done} more lines of the change")])
+                return out
+            sign, rest = text[:1] or " ", exact(text[1 : LINE_CHARS + 1])
+            style = {"+": "added", "-": "removed"}.get(sign, "dim")
+            end = "…" if len(text) > LINE_CHARS else ""
+            out.append([("dim", f"{old if sign == '-' else new:>6} "), (style, f"{sign} {rest}{end}".rstrip())])
+            old += sign != "+"
+            new += sign != "-"
+            done += 1
+    return out
