@@ -106,7 +106,8 @@ def test_a_plugin_imports_public_names_its_dependencies_and_itself(plugin: Path)
     project = tomllib.loads((plugin / "pyproject.toml").read_text())["project"]
     wanted = [*project["dependencies"], *(d for extra in project.get("optional-dependencies", {}).values() for d in extra)]
     declared = {re.split(r"[<>=!~\[; ]", d)[0].replace("-", "_").lower() for d in wanted}
-    declared |= {{"pyyaml": "yaml", "opentelemetry_sdk": "opentelemetry", "markdown_it_py": "markdown_it"}.get(d, d) for d in declared}
+    other_names = {"pyyaml": "yaml", "opentelemetry_sdk": "opentelemetry", "markdown_it_py": "markdown_it"}
+    declared |= {other_names.get(d, d) for d in declared}
     package = f"kernel_{plugin.name.replace('-', '_')}"
     for path in (plugin / "src").rglob("*.py"):
         tree = ast.parse(path.read_text("utf-8"))
