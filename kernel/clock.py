@@ -1,4 +1,4 @@
-"""Time and identifiers in one place, so that tests and replays can replace them."""
+"""Time, identifiers and chance in one place, so that tests and replays can replace them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ class Clock:
 
         await anyio.sleep(seconds)
 
+    def random(self) -> float:
+        """Between 0 and 1, for what must be spread out; no secret."""
+        return int.from_bytes(os.urandom(6)) / (1 << 48)
+
     def new_id(self) -> str:
         """A random UUID (version 4), lower case."""
-        raw = bytearray(os.urandom(16))
-        raw[6] = raw[6] & 0x0F | 0x40
-        raw[8] = raw[8] & 0x3F | 0x80
-        text = raw.hex()
+        text = f"{int.from_bytes(os.urandom(16)) & ~(0xF << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62:032x}"
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def timestamp(self) -> str:

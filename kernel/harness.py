@@ -58,6 +58,8 @@ class Harness:
         self.announced: list[str] = []
         self.listeners: list[Callable[[str], None]] = []
         self._chosen: dict[tuple[str, str], Any] = {}
+        self.session_type: Callable[..., Session] | None = None
+        """Makes conversations in the place of ``Session``, from the same arguments; an extension's ``check`` may set it."""
         if plugins is None:
             found = self._found()
             decide(found, self._blocked(found))
@@ -272,7 +274,7 @@ class Harness:
 
         for extension in self.extensions:
             extension.check(self)
-        return Session(self, self.open_transcript(self.options), emit or (lambda message: None))
+        return (self.session_type or Session)(self, self.open_transcript(self.options), emit or (lambda message: None))
 
     def fresh_transcript(self, title: str | None = None) -> Transcript:
         """A new conversation beside the one that the options describe (``/clear``)."""

@@ -6,7 +6,6 @@ complete text or tool call is never asked for again, since its calls could run t
 
 from __future__ import annotations
 
-import random
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +107,7 @@ async def respond(session: Session, request: ModelRequest) -> Response:
                                       status=error.status) from error
                 continue
             attempt += 1
-            wait = wait_seconds(attempt, error, random.random())  # noqa: S311  # jitter, no secret
+            wait = wait_seconds(attempt, error, session.clock.random())
             if attempt > limit or wait is None or not is_transient(error):
                 raise error from (None if error is caught else caught)
             session.say("api_retry", attempt=attempt, max_retries=limit, retry_delay_ms=round(wait * 1000),
@@ -141,7 +140,7 @@ async def side_request(session: Session, request: ModelRequest, info: ModelInfo,
             return assembler.response()
         except Exception as caught:
             error = caught if isinstance(caught, ModelError) else _broken(session, caught)
-            wait = wait_seconds(attempt, error, random.random())  # noqa: S311  # jitter, no secret
+            wait = wait_seconds(attempt, error, session.clock.random())
             if attempt == tries or wait is None or error.status == 529 or not is_transient(error):
                 raise error from (None if error is caught else caught)
         finally:

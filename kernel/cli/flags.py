@@ -80,6 +80,7 @@ FLAGS = (
     Flag("--session-mirror", "switch", "extra.session_mirror", "mirror the transcript to the host", "control"),
     Flag("--attach", "value", "extra.attach", "run in the process that kernel serve started; --attach=SOCKET", "serve"),
     Flag("--durable", "switch", "extra.durable", "record the steps; another process takes the run up after a kill", "durable"),
+    Flag("--record", "value", "extra.record", "record the run into a file or folder, for kernel replay", "replay"),
     Flag("--disable-slash-commands", "switch", "extra.disable_slash_commands", "no skills and commands"),
 )
 

@@ -7,7 +7,6 @@ a person is asked stays where it is.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
@@ -118,7 +117,8 @@ class Moved:
         session, status = self._session, self.status
         session.background_tasks.pop(self.id, None)
         said = {"killed": "stopped"}.get(status, status)
-        session.say("task_updated", task_id=self.id, patch={"status": status, "end_time": round(time.time() * 1000)})
+        ended = round(session.clock.now().timestamp() * 1000)
+        session.say("task_updated", task_id=self.id, patch={"status": status, "end_time": ended})
         session.say("task_notification", task_id=self.id, status=said, output_file="", summary=f"{self.description}: {said}",
                     tool_use_id=self._call_id)
         if not self._stopped:

@@ -125,7 +125,8 @@ class Agent:
         assert self.outcome is not None
         root, outcome = self._root, self.outcome
         status = {"stopped": "killed"}.get(outcome.status, outcome.status)
-        patch = {"status": status, "end_time": round(time.time() * 1000), **({"error": outcome.error} if outcome.error else {})}
+        ended = round(root.clock.now().timestamp() * 1000)
+        patch = {"status": status, "end_time": ended, **({"error": outcome.error} if outcome.error else {})}
         root.say("task_updated", task_id=self.id, patch=patch)
         root.say("task_notification", task_id=self.id, status=outcome.status, output_file=self.output_file, usage=self.usage,
                  summary=self.summary, tool_use_id=self.child.spec.tool_use_id)

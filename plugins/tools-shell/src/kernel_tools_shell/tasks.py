@@ -6,7 +6,6 @@ example) puts its own objects there, with the members of ``BackgroundTask``; Tas
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -112,7 +111,8 @@ class ShellTask:
             return
         self._announced = True
         session, status, summary = self._session, self.status, self.summary()
-        session.say("task_updated", task_id=self.id, patch={"status": status, "end_time": round(time.time() * 1000)})
+        ended = round(session.clock.now().timestamp() * 1000)
+        session.say("task_updated", task_id=self.id, patch={"status": status, "end_time": ended})
         session.say("task_notification", task_id=self.id, status=_NOTICE[status], output_file=self.path, summary=summary,
                     tool_use_id=self.call_id)
         _tell_live_tasks(session)

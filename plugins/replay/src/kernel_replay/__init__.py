@@ -1,0 +1,1 @@
+"""Records a run and replays it, step by step."""
