@@ -91,6 +91,8 @@ async def messages(server: Server, request: Request, id: str) -> Answer:
     for key, value in more.items():
         if not isinstance(value, BESIDE[key] | None):
             raise Refused(400, "bad_request", f"'{key}' must be {_KINDS[BESIDE[key]]}")
+    if live.over:
+        raise Refused(409, "closed", f"the session {id} was told that no more prompts come")
     try:
         live.prompt(content_of(request.body), more)
     except Busy:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Iterator
 from typing import Any
 
-from kernel_serve.places import read_token
+from kernel_serve.places import peer_uid, read_token
 
 
 class NoServer(Exception):
@@ -35,6 +36,8 @@ class Client:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._socket.connect(path)
+            if peer_uid(self._socket) not in (None, os.geteuid()):  # it would get the token and all variables
+                raise PermissionError(0, "it belongs to another user")
             self.token = token or read_token(path)
         except OSError as error:
             self._socket.close()

@@ -105,6 +105,8 @@ class Connection:
                 answer = await self._application.answer(request)
             except Refused as refused:
                 answer = refusal(refused)
+                if self._http.their_state is h11.SEND_BODY:
+                    self._http.next_event()  # the end, where there is no body
             except TimeoutError:
                 answer = refusal(Refused(408, "too_slow", f"a body must be complete within {BODY_S:g} s"))
         except h11.RemoteProtocolError as error:

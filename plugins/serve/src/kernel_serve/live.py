@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextvars import Context, copy_context
 from typing import Any
 
 import anyio
@@ -51,6 +52,9 @@ class Live:
         self._admit = admit
         self._conversation: Conversation | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._context: Context | None = None
+        self.over = False
+        """No more prompts are taken."""
         self._terminated = False
         self._thread = threading.Thread(target=self._run, name="session", daemon=True)
 
@@ -75,11 +79,12 @@ class Live:
 
     def end(self) -> None:
         """No more prompts come: what waits still runs."""
+        self.over = True
         self._tell(lambda c: c.no_more())
 
     def close(self) -> None:
         """End now: commands are stopped, ``SessionEnd`` is raised, and the conversation can be resumed."""
-        self._terminated = True
+        self.over = self._terminated = True
         self._tell(lambda c: c.terminate())
 
     def turned_away(self) -> None:
@@ -91,7 +96,7 @@ class Live:
         self.left = time.monotonic()
         if self._loop is not None and self._conversation is not None and not self.ended.done():
             try:
-                self._loop.call_soon_threadsafe(work, self._conversation)
+                self._loop.call_soon_threadsafe(work, self._conversation, context=self._context)  # not of this thread
             except RuntimeError:
                 pass  # its loop has just been closed
 
@@ -156,7 +161,7 @@ class Live:
                                          "stderr has the details"}
 
     async def _to_end(self) -> None:
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._context = asyncio.get_running_loop(), copy_context()
         harness = harness_from(self.wish.args, self.wish.cwd)
         self._admit(harness)
         for text in harness.announced:

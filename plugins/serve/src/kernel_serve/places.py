@@ -6,6 +6,7 @@ Standard library only, and little of it: the client's start is what ``--attach``
 from __future__ import annotations
 
 import os
+from typing import Any
 
 LONGEST = 100
 """Bytes of a socket's path; systems take 104 to 108."""
@@ -36,3 +37,14 @@ def read_token(socket: str) -> str:
     """
     with open(token_file(socket), encoding="ascii") as file:
         return file.read().strip()
+
+
+def peer_uid(peer: Any) -> int | None:
+    """Whose process is at the other end of a unix socket; ``None`` where the system does not tell."""
+    import socket
+    import struct
+
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None
+    given = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", given)[1])

@@ -12,7 +12,6 @@ import secrets
 import signal
 import socket
 import stat
-import struct
 import sys
 import time
 from pathlib import Path
@@ -22,10 +21,11 @@ from kernel import CONTRACT, Harness, SessionError, UsageError, __version__
 from kernel_serve import api, surroundings
 from kernel_serve.http import Answer, Application, Connection, Refused, Request
 from kernel_serve.live import Live
-from kernel_serve.places import token_file
+from kernel_serve.places import peer_uid, token_file
 from kernel_serve.wishes import Wish
 
 MOST_CONNECTIONS = 1000
+MOST_FILES = 8192
 LINGER_S = 60.0
 """A closed session's events can be read for so long."""
 MOST_CLOSED = 100
@@ -76,6 +76,7 @@ class Server(Application):
                 listeners.append(await self._on_tcp(*self.tcp))
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 self._loop.add_signal_handler(number, self.stop, f"signal {signal.Signals(number).name}")
+            _more_files()
             surroundings.install()
             ready()
             reaper = asyncio.create_task(self._reap())
@@ -166,7 +167,7 @@ class Server(Application):
         """:raises Refused: it is not one of ours."""
         peer = request.peer
         if peer is not None and peer.family == socket.AF_UNIX:
-            uid = _peer_uid(peer)
+            uid = peer_uid(peer)  # the folder's mode keeps others out, too
             if uid is not None and uid != os.geteuid():
                 raise Refused(403, "other_user", "this server serves the user who started it")
         else:
@@ -270,14 +271,6 @@ def _in_use(id: str) -> str:
     return f"the conversation {id} is open in this server: its events can be listened to, and prompts be posted there"
 
 
-def _peer_uid(peer: Any) -> int | None:
-    """Who is at the other end; ``None`` where the system does not tell: then the folder's mode keeps others out."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        return None
-    _, uid, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
-    return int(uid)
-
-
 @contextlib.contextmanager
 def _claimed(path: str) -> Any:
     """The only server of that socket, as long as it lives, however it ends."""
@@ -300,6 +293,16 @@ def _claimed(path: str) -> Any:
         yield
     finally:
         os.close(lock)
+
+
+def _more_files() -> None:
+    """A session holds about ten files: loop, transcript, connection, processes."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(MOST_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _write_token(path: str, token: str) -> None:

@@ -95,7 +95,7 @@ def _args(body: dict[str, Any]) -> list[str]:
         if not isinstance(args, list) or not all(isinstance(arg, str) for arg in args):
             raise UsageError("'args' must be a list of strings")
         return ["--print", *args]
-    options = body.get("options") or {}
+    options = body.get("options", {})
     if not isinstance(options, dict):
         raise UsageError("'options' must be an object")
     return [*STREAMS, *flags(options)]
