@@ -19,11 +19,15 @@ from multiprocessing.connection import Connection
 
 @dataclass
 class Times:
-    """Seconds, one entry per request: its first byte received, the last byte of the answer sent."""
+    """Seconds, one entry per request: its first byte received, the last byte of the answer sent.
+
+    ``between``: of every connection, from an answer with calls to the request with their results.
+    """
 
     first_byte: list[float]
     last_byte: list[float]
     sizes: list[int]
+    between: list[float]
 
     def gaps(self) -> list[float]:
         """Work between two requests: last byte of an answer to the first byte of the next request, in milliseconds."""
@@ -54,9 +58,9 @@ def _answer(turn: int, turns: int, calls: int, deltas: int) -> bytes:
             + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
 
 
-def _serve(listener: socket.socket, pipe: Connection, turns: int, calls: int, deltas: int) -> None:
+def _serve(listener: socket.socket, pipe: Connection, turns: int, calls: int, deltas: int, each: bool, delay: float) -> None:
     answers = [_answer(t, turns, calls, deltas) for t in range(turns + 1)]
-    times = Times([], [], [])
+    times = Times([], [], [], [])
     listener.settimeout(0.05)
     while True:
         if pipe.poll():
@@ -67,11 +71,12 @@ def _serve(listener: socket.socket, pipe: Connection, turns: int, calls: int, de
         except TimeoutError:
             continue
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        threading.Thread(target=_converse, args=(client, answers, times), daemon=True).start()
+        threading.Thread(target=_converse, args=(client, answers, times, each, delay), daemon=True).start()
 
 
-def _converse(client: socket.socket, answers: list[bytes], times: Times) -> None:
+def _converse(client: socket.socket, answers: list[bytes], times: Times, each: bool, delay: float) -> None:
     client.settimeout(60)
+    asked, answered = 0, 0.0
     with client:
         while True:
             data = client.recv(1 << 20)
@@ -86,11 +91,16 @@ def _converse(client: socket.socket, answers: list[bytes], times: Times) -> None
             received = len(body)
             while received < length:
                 received += len(client.recv(1 << 20))
-            turn = len(times.first_byte)
+            turn = asked % len(answers) if each else len(times.first_byte)
+            if each and turn:
+                times.between.append(began - answered)
+            asked += 1
             times.first_byte.append(began)
             times.sizes.append(length)
+            time.sleep(delay)
             client.sendall(answers[min(turn, len(answers) - 1)])
-            times.last_byte.append(time.monotonic())
+            answered = time.monotonic()
+            times.last_byte.append(answered)
 
 
 class Server:
@@ -109,11 +119,15 @@ class Server:
 
 
 @contextmanager
-def model_server(turns: int, calls: int = 1, deltas: int = 10) -> Iterator[Server]:
-    """Serve ``turns`` answers with ``calls`` tool calls each, then one of text."""
-    listener = socket.create_server(("127.0.0.1", 0))
+def model_server(turns: int, calls: int = 1, deltas: int = 10, *, each: bool = False, delay: float = 0.0) -> Iterator[Server]:
+    """Serve ``turns`` answers with ``calls`` tool calls each, then one of text.
+
+    :param each: count for each connection by itself, and begin again behind the text.
+    :param delay: seconds that the model takes.
+    """
+    listener = socket.create_server(("127.0.0.1", 0), backlog=512)
     here, there = multiprocessing.Pipe()
-    process = multiprocessing.Process(target=_serve, args=(listener, there, turns, calls, deltas), daemon=True)
+    process = multiprocessing.Process(target=_serve, args=(listener, there, turns, calls, deltas, each, delay), daemon=True)
     process.start()
     try:
         yield Server(f"http://127.0.0.1:{listener.getsockname()[1]}", here, process)

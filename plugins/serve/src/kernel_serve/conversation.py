@@ -37,8 +37,8 @@ class Conversation:
         self.result: ResultMessage | None = None
         self.running = False
         self.turns = 0
-        self.work_s: deque[float] = deque(maxlen=1000)
-        """CPU seconds of this thread, for each of the last prompts."""
+        self.cpu_s = 0.0
+        """CPU time of this thread within turns."""
         self.active = time.monotonic()
         self._waiting: deque[Prompt] = deque()
         self._held: list[Block] = []
@@ -152,7 +152,7 @@ class Conversation:
         finally:
             self.running = False
             self.turns += 1
-            self.work_s.append(time.thread_time() - began)
+            self.cpu_s += time.thread_time() - began
             self.active = time.monotonic()
 
     async def _between_turns(self) -> None:

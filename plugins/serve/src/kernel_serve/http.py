@@ -174,12 +174,13 @@ class Connection:
         headers.append(("transfer-encoding", "chunked") if answer.stream is not None else ("content-length", str(len(body))))
         if close:
             headers.append(("connection", "close"))
-        await self._write(h11.Response(status_code=answer.status, headers=headers))
+        response = h11.Response(status_code=answer.status, headers=headers)
         if answer.stream is None:
-            await self._write(h11.Data(data=body))
-        else:
-            async for part in self._while_they_listen(answer.stream):
-                await self._write(h11.Data(data=part))
+            await self._write(response, h11.Data(data=body), h11.EndOfMessage())
+            return
+        await self._write(response)
+        async for part in self._while_they_listen(answer.stream):
+            await self._write(h11.Data(data=part))
         await self._write(h11.EndOfMessage())
 
     async def _while_they_listen(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -203,12 +204,10 @@ class Connection:
                     await asyncio.wait((task,))
             await stream.aclose()  # type: ignore[attr-defined]
 
-    async def _write(self, event: Any) -> None:
-        data = self._http.send(event)
-        if data:
-            self._writer.write(data)
-            async with asyncio.timeout(WRITE_S):
-                await self._writer.drain()
+    async def _write(self, *events: Any) -> None:
+        self._writer.write(b"".join(self._http.send(event) or b"" for event in events))
+        async with asyncio.timeout(WRITE_S):
+            await self._writer.drain()
 
 
 def refusal(refused: Refused) -> Answer:

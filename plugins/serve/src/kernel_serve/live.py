@@ -126,13 +126,10 @@ class Live:
             "followers": self.followers, "first_event_id": self.ring.first, "last_event_id": self.ring.last}
         if talk is not None and session is not None:
             row |= {"session_id": session.id, "model": session.model_info.id, "permission_mode": session.state.permission_mode,
-                    "title": session.title, "turns": talk.turns, "waiting": talk.waiting, "control": self.controlled,
+                    "title": session.title, "turns": talk.turns, "cpu_s": round(talk.cpu_s, 4), "waiting": talk.waiting,
+                    "control": self.controlled,
                     "result": json.loads(encode_output(talk.result)) if talk.result is not None else None}
         return row | (self.ended.result() if self.ended.done() else {})
-
-    def work_ms(self) -> list[float]:
-        """CPU milliseconds of the session's thread, for each of the last prompts."""
-        return [s * 1000 for s in self._conversation.work_s] if self._conversation is not None else []
 
     # -- the session's thread --------------------------------------------------------------------------------------------------
     def _run(self) -> None:
