@@ -229,8 +229,8 @@ def test_a_client_says_nothing_to_another_users_server(open_folder: Path) -> Non
 
 def test_a_sample_of_the_benchmark() -> None:
     root = Path(__file__).parents[3]
-    done = subprocess.run([sys.executable, "-m", "benchmarks.serve", "--sessions", "4", "--turns", "2", "--delay", "0", "--runs", "1",
-                           "--json"], cwd=root, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-m", "benchmarks.serve", "--sessions", "4", "--turns", "2", "--delay", "0", "--runs",
+                           "1", "--json"], cwd=root, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     bounded = [row for row in json.loads(done.stdout) if row["bound"]]
     assert len(bounded) == 2 and all(0 < row["value"] <= row["bound"] for row in bounded)
