@@ -6,14 +6,16 @@ monotonic clock, the same in all processes.
 
 from __future__ import annotations
 
+import itertools
 import json
 import multiprocessing
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
 
 
@@ -135,3 +137,67 @@ def model_server(turns: int, calls: int = 1, deltas: int = 10, *, each: bool = F
         if process.is_alive():
             process.terminate()
         listener.close()
+
+
+# -- answers by a function, for what is not measured ------------------------------------------------------------------------
+Piece = bytes | float | int
+"""Bytes to send, seconds to wait, or (first of all) another status than 200."""
+
+
+def events(*blocks: dict, pause: float = 0.0) -> Iterator[Piece]:
+    """The stream of one answer, text in words; between two pieces it waits."""
+    usage = {"input_tokens": 9, "output_tokens": 1}
+    yield _event({"type": "message_start", "message": {"id": f"msg_{time.monotonic_ns()}", "type": "message", "role": "assistant",
+                                                       "model": "m", "content": [], "usage": usage}})
+    for index, block in enumerate(blocks):
+        if block["type"] == "tool_use":
+            start, deltas = {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
+        else:
+            start, deltas = {**block, "text": ""}, [{"type": "text_delta", "text": f"{word} "} for word in block["text"].split()]
+        yield _event({"type": "content_block_start", "index": index, "content_block": start})
+        for delta in deltas:
+            yield pause
+            yield _event({"type": "content_block_delta", "index": index, "delta": delta})
+        yield _event({"type": "content_block_stop", "index": index})
+    reason = "tool_use" if any(block["type"] == "tool_use" for block in blocks) else "end_turn"
+    yield _event({"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}, "usage": usage})
+    yield _event({"type": "message_stop"})
+
+
+def _event(event: dict) -> bytes:
+    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+
+
+@contextmanager
+def answering(answer: Callable[[dict], Iterator[Piece]]) -> Iterator[str]:
+    """The address of a server in threads of this process; ``answer`` gets the decoded body of each request."""
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            pieces = answer(body)
+            first = next(pieces)
+            self.send_response(first if isinstance(first, int) else 200)
+            self.send_header("content-type", "application/json" if isinstance(first, int) else "text/event-stream")
+            self.send_header("connection", "close")
+            self.end_headers()
+            try:
+                for piece in pieces if isinstance(first, int) else itertools.chain([first], pieces):
+                    if isinstance(piece, bytes):
+                        self.wfile.write(piece)
+                    elif piece:
+                        time.sleep(piece)
+            except OSError:  # whoever asked is gone
+                pass
+            self.close_connection = True
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -95,7 +95,7 @@ def cli_page() -> str:
         "## Exit codes", "", "| code | meaning |", "| --- | --- |", "| 0 | the last turn succeeded |",
         "| 1 | the last turn ended in an error, or the run could not start: bad flag, unknown session, unusable input |",
         "| 2 | wrong usage of a subcommand |", "| 3 | a fault of kernel itself; a log file is named |", "| 130 | interrupted twice |",
-        "| 143 | ended by SIGTERM: running commands are ended, `SessionEnd` hooks run, the session can be resumed |", "",
+        "| 129, 143 | ended by SIGHUP, SIGTERM: running commands are ended, `SessionEnd` hooks run, the session can be resumed |", "",
         "A flag whose plugin is not installed is refused.", ""])
 
 

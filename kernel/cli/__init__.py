@@ -60,7 +60,8 @@ def _main(args: list[str]) -> int:
         return 0
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until somebody listens: ends the process without a traceback
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it is not ignored, as in a script's background
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # until somebody listens: ends the process without a traceback
     return _call(_command, args)
 
 

@@ -15,8 +15,8 @@ from kernel_headless.lines import Lines, blocks_of
 from kernel_headless.reading import NO_PROMPT, text_prompt
 from kernel_headless.writers import Writer, kept_clean
 
-TERMINATED = 143
-INTERRUPTED = 130
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+"""They end the process at once; SIGINT does when it comes twice. The exit code is 128 and the number."""
 WAIT_MS = 600_000
 """Seconds that agents in the background have behind the last prompt; ``CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS``, 0 for no limit."""
 BLANK_PROMPT = "The prompt was blank, so the model was not asked."
@@ -44,7 +44,8 @@ class Run:
         self.writer = writer
         self.code = 0
         self._turns = anyio.Lock()
-        self._terminated = False
+        self._ended_by = 0
+        self._closing = anyio.CancelScope()
         self._lines: Lines | None = None
 
     async def to_end(self) -> int:
@@ -55,22 +56,29 @@ class Run:
         self.harness.listeners.append(self.writer.announce)
         session = self._opened()
         failure: Exception | None = None
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(self._watch_signals, session, tasks.cancel_scope)
-            self.writer.on_failure = tasks.cancel_scope.cancel  # nobody hears the answer: stop asking
-            try:
-                await (self._stream(session, tasks) if streaming else self._work(session, prompt))
-            except Exception as error:  # raised below, outside the group, which would wrap it
-                failure = error
-            tasks.cancel_scope.cancel()
-        await session.close()
+        async with anyio.create_task_group() as watch:
+            async with anyio.create_task_group() as tasks:
+                await watch.start(self._watch_signals, session, tasks.cancel_scope)
+                self.writer.on_failure = tasks.cancel_scope.cancel  # nobody hears the answer: stop asking
+                try:
+                    await (self._stream(session, tasks) if streaming else self._work(session, prompt))
+                except Exception as error:  # raised below, outside the groups, which would wrap it
+                    failure = error
+                tasks.cancel_scope.cancel()
+            await self._close(session)
+            watch.cancel_scope.cancel()
         if failure is not None:
             raise failure
         if self.writer.failure is not None:
             if not isinstance(self.writer.failure, BrokenPipeError):
                 raise UsageError(f"stdout cannot be written: {self.writer.failure.strerror}")
             return 1
-        return TERMINATED if self._terminated else self.code
+        return 128 + self._ended_by if self._ended_by else self.code
+
+    async def _close(self, session: Session) -> None:
+        """End the session; no signal leaves that half done, unless it is one more SIGINT when all is ending already."""
+        with anyio.CancelScope(shield=True) as self._closing:
+            await session.close()
 
     def _opened(self) -> Session:
         """The conversation. A program is told on stdout, too, that it cannot be had (headless contract, 5.5).
@@ -97,7 +105,7 @@ class Run:
         if prompt is not None or session.deferred:
             self._judge(await session.submit(prompt))
         await self._settle(session)
-        await session.close()
+        await self._close(session)
         self.writer.finish()
 
     async def _stream(self, session: Session, tasks: anyio.abc.TaskGroup) -> None:
@@ -122,7 +130,7 @@ class Run:
                             await self._turn(session, *prompt)
             beside.cancel_scope.cancel()
         await self._settle(session)
-        await session.close()
+        await self._close(session)
         await lines.close()
         self.writer.finish()
 
@@ -174,22 +182,29 @@ class Run:
     # -- signals ----------------------------------------------------------------------------------------------------------
     async def _watch_signals(self, session: Session, scope: anyio.CancelScope, *,
                              task_status: anyio.abc.TaskStatus[None]) -> None:
-        """SIGINT ends the turn, a second one the process; SIGTERM ends commands and raises SessionEnd only."""
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        """SIGINT ends the turn, a second one the process; SIGTERM and SIGHUP end commands and raise SessionEnd only.
+
+        What whoever started the process has it ignore stays ignored: ``nohup``, a job in the background of a script.
+        """
+        heard = [number for number in (signal.SIGINT, *ENDING) if signal.getsignal(number) is not signal.SIG_IGN]
+        with anyio.open_signal_receiver(*heard) as signals:
             task_status.started()
             interrupts = 0
             async for number in signals:
-                if number == signal.SIGTERM:
-                    self._terminated = session.interrupted = True  # commands get no time to end by themselves
+                if number in ENDING:
+                    self._ended_by = self._ended_by or number
+                    session.interrupted = True  # commands get no time to end by themselves
                     scope.cancel()
-                    return
+                    continue
                 interrupts += 1
-                if interrupts > 1:
+                if self._ended_by or interrupts > 2:
+                    self._closing.cancel()
+                elif interrupts == 2:
                     sys.stderr.write("Interrupted twice.\n")
-                    self.code = INTERRUPTED
+                    self._ended_by = number
                     scope.cancel()
-                    return
-                session.interrupt()
+                else:
+                    session.interrupt()
 
 
 def refusal(harness: Harness, text: str) -> ResultMessage:

@@ -62,11 +62,8 @@ async def stream_messages() -> AsyncIterator[dict[str, Any]]:
 
     :raises UsageError: a line is no JSON object; its number is named, its text is not.
     """
-    import anyio.to_thread
-
-    stdin = os.fdopen(os.dup(0), "rb")
     number = 0
-    while line := await anyio.to_thread.run_sync(stdin.readline, abandon_on_cancel=True):
+    async for line in _lines():
         number += 1
         if not line.strip():
             continue
@@ -77,3 +74,30 @@ async def stream_messages() -> AsyncIterator[dict[str, Any]]:
         if not isinstance(value, dict):
             raise UsageError(f"line {number} of stdin must be a JSON object")
         yield value
+
+
+async def _lines() -> AsyncIterator[bytes]:
+    """The lines of stdin, to its end. A daemon reads them: the process must not wait for another line when it is to end."""
+    import asyncio
+    import threading
+    from contextlib import suppress
+
+    loop = asyncio.get_running_loop()
+    came: asyncio.Queue[bytes | OSError] = asyncio.Queue()
+
+    def read() -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            try:
+                stdin = os.fdopen(os.dup(0), "rb")
+                while line := stdin.readline():
+                    loop.call_soon_threadsafe(came.put_nowait, line)
+            except OSError as error:
+                loop.call_soon_threadsafe(came.put_nowait, error)
+            else:
+                loop.call_soon_threadsafe(came.put_nowait, b"")
+
+    threading.Thread(target=read, name="stdin", daemon=True).start()
+    while line := await came.get():
+        if isinstance(line, OSError):
+            raise line
+        yield line
