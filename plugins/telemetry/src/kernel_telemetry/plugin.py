@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
-from kernel import hookimpl
+from kernel import env_switch, hookimpl
 
 if TYPE_CHECKING:
     from kernel import Extension, Middleware, Registry
 
-ON = frozenset({"1", "true", "yes", "on"})
-
-
-def _is_on() -> bool:
-    return os.environ.get("CLAUDE_CODE_ENABLE_TELEMETRY", "").strip().lower() in ON
+SWITCH = "CLAUDE_CODE_ENABLE_TELEMETRY"
 
 
 @hookimpl
 def register_middleware(register: Registry[Middleware]) -> None:
-    if _is_on() and register.settings is not None:
+    if env_switch(SWITCH) and register.settings is not None:
         from kernel_telemetry.watch import telemetry
 
         if found := telemetry(register.settings, register.options):
@@ -28,7 +23,7 @@ def register_middleware(register: Registry[Middleware]) -> None:
 
 @hookimpl
 def register_extensions(register: Registry[Extension]) -> None:
-    if _is_on() and register.settings is not None:
+    if env_switch(SWITCH) and register.settings is not None:
         from kernel_telemetry.life import Life
 
         register(Life())
