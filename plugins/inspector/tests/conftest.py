@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import anyio
 import pytest
 
 from kernel.testing import provides
@@ -51,13 +51,16 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if not provides(kind, name):
             pytest.skip(f"needs what brings {name!r} ({kind})")
     folder = tmp_path_factory.mktemp("showcase")
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [n for n in os.environ if n.startswith(("CLAUDE", "ANTHROPIC", "KERNEL_"))]:
-            patch.delenv(name)
-        patch.setenv("HOME", str(folder / "home"))
-        patch.setenv("CLAUDE_CONFIG_DIR", str(folder / "config"))
-        found: Path = anyio.run(lambda: beside("showcase").play(folder))
-    return found
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).parent / "showcase.py"), str(folder), "--pace", "0"],
+        env={"HOME": str(folder / "home"), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return Path(done.stdout.strip())
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ class InspectCommand:
     def run(self, args: list[str]) -> int:
         import typer
 
-        from kernel_inspector.inspect import inspect
+        from kernel_inspector.showing import inspect
 
         app = typer.Typer(add_completion=False)
         app.command(help="Show a session as a local page, live while it runs.")(inspect)

@@ -145,17 +145,21 @@ def _decided(records: list[dict[str, Any]]) -> list[Section]:
             reason = str(record.get("reason"))
             sections += _fields("Decision", {
                 "answer": record.get("behavior"), "decided by": words.get(reason, "the policy" if reason == "other" else reason),
-                "rule": record.get("rule"), "from": record.get("source"), "mode": record.get("mode"),
+                "rule": record.get("rule"), "from": _whence(record), "mode": record.get("mode"),
                 "hooks said": record.get("hook"), "input": "rewritten by a hook" if record.get("rewrote") else None,
                 "took": _ms(record.get("ms"))})
         elif record.get("kind") == "approval":
             sections += _fields("Question", {
                 "answer": record.get("behavior"), "asked because of": words.get(str(record.get("why")), record.get("why")),
-                "rule": record.get("rule"), "from": record.get("source"), "waited": _ms(record.get("ms")),
+                "rule": record.get("rule"), "from": _whence(record), "waited": _ms(record.get("ms")),
                 "input": "rewritten" if record.get("rewrote") else None, "rules added": record.get("rules")})
         elif record.get("kind") == "tool":
             sections += _fields("Run", {"status": record.get("status"), "took": _ms(record.get("ms"))})
     return sections
+
+
+def _whence(record: dict[str, Any]) -> str:
+    return ", ".join(short(part, 500) for part in (record.get("source"), record.get("file")) if part)
 
 
 def _hooks(records: list[dict[str, Any]]) -> list[Section]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernel_inspector.measure import size_of
-from kernel_inspector.requests import Requests
+from kernel_inspector.requests import Facts, Requests
 from kernel_inspector.rows import Behind, Request, Row, about, count, number, objects, short, stamp
 from kernel_inspector.source import Place
 
@@ -27,14 +27,14 @@ class Lane:
     its requests. ``ms``: time spent, by what on.
     """
 
-    def __init__(self, id: str = "") -> None:
+    def __init__(self, id: str = "", facts: Facts = lambda model: None) -> None:
         self.id = id
         self.title = ""
         self.kind = ""
         self.call = ""
         self.rows: list[Row] = []
         self.behind: list[Behind] = []
-        self.asked = Requests()
+        self.asked = Requests(facts)
         self.turns: list[int] = []
         self.facts: dict[str, str] = {}
         self.ms = {"model": 0.0, "tools": 0.0, "hooks": 0.0, "waiting": 0.0}
@@ -51,6 +51,7 @@ class Lane:
         self._sizes: dict[str, int] = {}
         self._paid = 0.0
         self._at = 0
+        self._waited: int | None = None
 
     @property
     def requests(self) -> list[Request]:
@@ -62,7 +63,8 @@ class Lane:
         if kind not in CHAIN:
             return self._fact(entry)
         uuid = entry.get("uuid")
-        self._at = stamp(entry.get("timestamp")) or self._at
+        before, self._at = self._at, stamp(entry.get("timestamp")) or self._at
+        self._waited = max(0, self._at - before) if before else None
         if isinstance(uuid, str):
             self._hang(uuid, entry)
         message = entry.get("message")
@@ -210,9 +212,8 @@ class Lane:
                       place, -1)
 
     def _request(self, ident: str, message: dict[str, Any]) -> None:
-        last = next((r.at for r in reversed(self.rows) if r.at), self._at)
         before = self.requests[-1].row if self.requests else 0
-        made = self.asked.answer(ident, message, Request(self._at, self._turn, len(self.rows), ms=max(0, self._at - last)),
+        made = self.asked.answer(ident, message, Request(self._at, self._turn, len(self.rows), ms=self._waited),
                                  self._sizes, compacted=any(r.kind == "compaction" for r in self.rows[before:]))
         self.ms["model"] += made.ms or 0
         if self.turns:
@@ -234,7 +235,7 @@ class Lane:
                 self._early.setdefault(call, []).append(record)
         elif kind == "hooks":
             self.ms["hooks"] += ms
-            if record.get("event") in TURN_EVENTS:
+            if str(record.get("event")) in TURN_EVENTS:
                 self._coming.append(record)
             else:
                 self._hooks_row(record)

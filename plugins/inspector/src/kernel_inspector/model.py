@@ -14,6 +14,7 @@ import msgspec
 from kernel import EntryKey, EntryStore
 from kernel_inspector.lane import Lane
 from kernel_inspector.log import record_of
+from kernel_inspector.requests import Facts
 from kernel_inspector.rows import count, short, stamp
 from kernel_inspector.source import Kept, Place, Tail, object_of
 
@@ -28,9 +29,11 @@ class SessionModel:
     ``version``: another number whenever something is different. ``gone``: the transcript was deleted.
 
     :param store: keeps the entries in the place of files; such a session is read once.
+    :param facts: what is known of models, for prices that were not recorded.
     """
 
-    def __init__(self, path: Path, store: EntryStore | None = None) -> None:
+    def __init__(self, path: Path, store: EntryStore | None = None, facts: Facts = lambda model: None) -> None:
+        self._facts = facts
         self.path = path
         self.id = path.stem
         self.version = 0
@@ -39,7 +42,7 @@ class SessionModel:
         self._begin()
 
     def _begin(self) -> None:
-        self.lanes: dict[str, Lane] = {"": Lane()}
+        self.lanes: dict[str, Lane] = {"": Lane(facts=self._facts)}
         self.sources: dict[str, Tail | Kept] = {"": self._source("", self.path)}
         self._record = Tail(record_of(self.path))
         self._waiting: dict[str, deque[dict[str, Any]]] = {}
@@ -153,7 +156,7 @@ class SessionModel:
                 self._add_lane(id, Tail(path), meta)
 
     def _add_lane(self, id: str, source: Tail | Kept, meta: dict[str, Any]) -> None:
-        lane = self.lanes[id] = Lane(id)
+        lane = self.lanes[id] = Lane(id, self._facts)
         self.sources[id] = source
         lane.kind = short(meta.get("agentType"), 60) or "agent"
         lane.title = short(meta.get("description") or meta.get("name"), 120)

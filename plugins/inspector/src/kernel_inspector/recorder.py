@@ -146,8 +146,8 @@ class Recorder(Middleware):
         DECIDING.set("")
         self._write("decision", _filled({
             "call": call_id, "tool": call.tool.name, "behavior": verdict.behavior, "reason": verdict.reason_type,
-            "rule": verdict.rule, "source": verdict.source, "mode": call.mode, "hook": call.hook, "rewrote": call.hook_rewrote,
-            "ms": _ms(self.session.clock.monotonic() - began)}))
+            "rule": verdict.rule, "source": verdict.source, "file": self._file_of(verdict), "mode": call.mode,
+            "hook": call.hook, "rewrote": call.hook_rewrote, "ms": _ms(self.session.clock.monotonic() - began)}))
         return verdict
 
     async def around_approval(self, call: PermissionCall, verdict: Verdict, call_id: str, next: Asker) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class Recorder(Middleware):
             self._write("approval", _filled({
                 "call": call_id, "tool": call.tool.name, "behavior": said.get("behavior") or "none",
                 "rewrote": said.get("updatedInput") is not None, "rules": len(said.get("updatedPermissions") or ()),
-                "why": verdict.reason_type, "rule": verdict.rule, "source": verdict.source,
+                "why": verdict.reason_type, "rule": verdict.rule, "source": verdict.source, "file": self._file_of(verdict),
                 "ms": _ms(self.session.clock.monotonic() - began)}))
 
     def hear(self, message: Output) -> None:
@@ -177,6 +177,11 @@ class Recorder(Middleware):
             self._write("mode", {"mode": message.data["permissionMode"]})
         elif isinstance(message, ConversationReset):
             self._write("cleared", {"to": message.new_conversation_id})
+
+    def _file_of(self, verdict: Verdict) -> str | None:
+        """The settings file that the rule stands in."""
+        layers = self.session.settings.by_layer(f"permissions.{verdict.behavior}") if verdict.rule else ()
+        return next((layer.path for layer, rules in layers if isinstance(rules, list) and verdict.rule in rules), None)
 
     # -- lines -------------------------------------------------------------------------------------------------------
     @_quietly

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from kernel import ModelInfo, Usage
 from kernel_inspector.rows import Request, count, number, objects, short
 
 CACHE_MS = 300_000
@@ -14,10 +16,15 @@ WAITING = 50
 """Requests whose answer has not been read yet."""
 
 
+Facts = Callable[[str], ModelInfo | None]
+"""What is known of a model today, by the name in the transcript; for requests that were not recorded."""
+
+
 class Requests:
     """An answer of the transcript and the line of the record about it come in either order; the message's id joins them."""
 
-    def __init__(self) -> None:
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
         self.found: list[Request] = []
         self._parts: dict[str, dict[str, Any]] = {}
         self._waiting: list[dict[str, Any]] = []
@@ -50,6 +57,7 @@ class Requests:
             self._measured(made, before, record)
         else:
             made.estimated = True
+            self._priced(made)
             _share(made, dict(sizes), {})
             _judge(made, before, "compaction" if compacted else "")
             self._unrecorded[ident] = len(self.found) - 1
@@ -69,6 +77,14 @@ class Requests:
         estimate = made.ms or 0.0
         self._measured(made, self.found[index - 1] if index else None, record)
         return (made.ms or 0.0) - estimate
+
+    def _priced(self, made: Request) -> None:
+        info = self._facts(made.model)
+        if info is not None:
+            made.window = info.context_window
+            if info.prices is not None:
+                made.usd = Usage(input_tokens=made.fresh, output_tokens=made.out, cache_read_input_tokens=made.read,
+                                 cache_creation_input_tokens=made.written).cost(info.prices)
 
     def _measured(self, made: Request, before: Request | None, record: dict[str, Any]) -> None:
         made.ms, made.ttft, made.usd = number(record.get("ms")), number(record.get("ttft")), number(record.get("usd"))

@@ -24,10 +24,6 @@ def summary(model: SessionModel) -> dict[str, Any]:
     rows = [r for lane in lanes for r in lane.rows]
     tools = [r for r in rows if r.kind == "tool"]
     agents = sum(r.ms or 0 for r in tools if r.lane)  # what an agent did is counted in its own lane
-    paid = [r.usd for r in main.rows if r.kind == "turn" and r.usd is not None]
-    usd: float | None = sum(paid) if paid else None
-    if usd is None and requests and all(r.usd is not None for r in requests):
-        usd = sum(r.usd or 0.0 for r in requests)
     known = next((w for r in reversed(main.requests) if (w := r.window)), 0)
     return {
         "id": model.id, "title": model.title, "version": model.version, "path": str(model.path), "cwd": model.cwd,
@@ -40,10 +36,22 @@ def summary(model: SessionModel) -> dict[str, Any]:
             "errors": sum(r.state == "error" for r in tools), "denied": sum(r.state == "denied" for r in tools),
             "retries": sum(r.kind == "retry" for r in rows), "breaks": sum(bool(r.broke) for r in requests),
             "read": sum(r.read for r in requests), "written": sum(r.written for r in requests),
-            "fresh": sum(r.fresh for r in requests), "out": sum(r.out for r in requests), "usd": usd,
+            "fresh": sum(r.fresh for r in requests), "out": sum(r.out for r in requests), "usd": spent(model),
+            "asked": sum(r.by == "person" for r in tools),
             "estimated": any(r.estimated for r in requests),
             "ms": {name: round(sum(lane.ms[name] for lane in lanes) - (agents if name == "tools" else 0)) for name in main.ms}},
         "lanes": [lane_summary(lane) for lane in lanes]}
+
+
+def spent(model: SessionModel) -> float | None:
+    """US dollars: what the record says of each turn, which counts agents and side requests; else what the requests would cost."""
+    main = model.main
+    paid = {n: usd for n, row in enumerate(main.turns) if (usd := main.rows[row].usd) is not None}
+    rest = [r.usd for r in main.requests if r.turn not in paid]
+    if not paid:
+        rest += [r.usd for lane in model.lanes.values() if lane.id for r in lane.requests]
+    known = [*paid.values(), *(usd for usd in rest if usd is not None)]
+    return sum(known) if known else None
 
 
 def lane_summary(lane: Lane) -> dict[str, Any]:
@@ -73,7 +81,7 @@ def requests(lane: Lane, columns: int = MOST_COLUMNS) -> dict[str, Any]:
         largest = max(group, key=lambda r: r.tokens)
         broken = next((r for r in group if r.broke), None)
         number = first + group.index(broken or largest)
-        found.append({**msgspec.to_builtins(largest), "number": number, "many": len(group),
+        found.append({**msgspec.to_builtins(largest), "first": first, "number": number, "many": len(group),
                       "broke": broken.broke if broken else "", "lost": sum(r.lost for r in group),
                       "row": (broken or largest).row})
     return {"total": many, "columns": found}

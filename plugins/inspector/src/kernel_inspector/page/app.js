@@ -42,20 +42,22 @@ function drawHead() {
     s.gone && "The transcript was deleted; what was read of it is shown."].filter(Boolean);
   tell(told.join(" "));
   const t = s.totals, into = t.read + t.written + t.fresh, ms = t.ms, all = ms.model + ms.tools + ms.hooks + ms.waiting;
-  const total = (name, value, ...notes) => el("div", {class: "total"}, el("span", {class: "label"}, name), el("b", {class: "num"}, value),
+  const total = (name, value, ...notes) => el("div", {class: notes.filter(Boolean).length > 1 ? "total rich" : "total"}, el("span", {class: "label"}, name), el("b", {class: "num"}, value),
     el("span", {class: "note"}, notes.filter(Boolean).map((one, n) => [n ? ", " : "", one]).flat()));
-  const note = (text, kind) => el("i", {class: kind || ""}, text);
-  const times = [["model", "assistant", ms.model], ["tools", "user", ms.tools], ["hooks", "context", ms.hooks], ["waiting for people", "calls", ms.waiting]];
+  const note = (text, kind, query) => (query ? el("button", {type: "button", class: kind || "", title: `Show them (${query})`, onclick: () => ask(query)}, text)
+    : el("i", {class: kind || ""}, text));
+  const times = [["model", "assistant", ms.model], ["tools", "user", ms.tools], ["hooks", "context", ms.hooks], ["people", "calls", ms.waiting]];
   const now = laneOf("").context;
   $("totals").replaceChildren(
-    total("Cost", money(t.usd), t.usd === null && note("no price known")),
+    total("Cost", money(t.usd), t.usd === null && note("not known")),
     total("Context now", count(now), s.window && note(`${Math.round(100 * now / s.window)}% of ${count(s.window)}`)),
-    total("Tokens in", count(into), into && note(`${Math.round(100 * t.read / into)}% from the cache`)),
+    total("Tokens in", count(into), into && note(`${Math.round(100 * t.read / into)}% cached`)),
     total("Tokens out", count(t.out)),
-    total("Requests", String(t.requests), t.breaks && note(`${t.breaks} cache break${t.breaks > 1 ? "s" : ""}`, "bad"),
-      t.retries && note(`${t.retries} failed`, "bad")),
-    total("Tools", String(t.tools), t.errors && note(`${t.errors} failed`, "bad"), t.denied && note(`${t.denied} refused`, "warn")),
-    el("div", {class: "total wide"}, el("span", {class: "label"}, `Time${t.estimated ? " (partly estimated)" : ""}`),
+    total("Requests", String(t.requests), t.breaks && note(`${t.breaks} cache break${t.breaks > 1 ? "s" : ""}`, "bad", "is:break"),
+      t.retries && note(`${t.retries} failed`, "bad", "is:retry")),
+    total("Tools", String(t.tools), t.errors && note(`${t.errors} failed`, "bad", "is:failed"),
+      t.denied && note(`${t.denied} refused`, "warn", "is:refused"), t.asked && note(`${t.asked} asked`, "", "by:person")),
+    el("div", {class: "total wide"}, el("span", {class: "label"}, `Time spent${t.estimated ? ", partly estimated" : ""}`),
       el("div", {class: "split", role: "img", "aria-label": times.map(([name, , v]) => `${name} ${time(v)}`).join(", ")},
         all ? times.filter(([, , v]) => v).map(([, color, v]) => el("span", {back: color, grow: v})) : ""),
       times.map(([name, color, v]) => el("span", {class: "key num", color}, name, el("b", {}, time(v) || "0")))));
@@ -72,9 +74,10 @@ async function drawOverview() {
   const row = list.row(state.row);
   if (state.tab === "context") {
     const mine = row?.request;
-    const column = mine === undefined ? -1 : state.requests.columns.find((c) => mine >= c.number && mine < c.number + c.many)?.number;
-    $("legend").replaceChildren(...contextLegend(state.requests.columns));
-    drawContext($("chart"), state.requests, state.session.window, column, (number) => choose(number, {center: true}));
+    const column = mine === undefined ? -1 : state.requests.columns.findIndex((c) => mine >= c.first && mine < c.first + c.many);
+    const wide = $("chart").clientWidth > 900;
+    $("legend").replaceChildren(...(wide ? [] : contextLegend(state.requests.columns)));
+    drawContext($("chart"), state.requests, state.session.window, column, wide, (number) => choose(number, {center: true}));
     return;
   }
   const turn = row ? row.turn : state.turn, lane = state.lane;
@@ -145,6 +148,12 @@ async function find() {
   return undefined;
 }
 
+function ask(query) {
+  $("query").value = query;
+  $("query").focus();
+  find();
+}
+
 function closeHits() {
   $("hits").hidden = true;
   finder.hits = [];
@@ -172,7 +181,7 @@ $("query").addEventListener("input", () => {
   clearTimeout(finder.timer);
   finder.timer = setTimeout(find, 180);
 });
-$("query").addEventListener("focus", () => $("query").value && find());
+$("query").addEventListener("focus", () => $("query").value && $("hits").hidden && find());
 $("query").addEventListener("keydown", (event) => {
   if (event.key === "Enter") finder.hits.length ? go(finder.at) : find();
   else if (event.key === "ArrowDown") move(1);
@@ -181,11 +190,11 @@ $("query").addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
-document.addEventListener("pointerdown", (event) => { if (!$("finder").contains(event.target)) closeHits(); });
+document.addEventListener("pointerdown", (event) => { if (!$("finder").contains(event.target) && !$("totals").contains(event.target)) closeHits(); });
 
 // -- keys --------------------------------------------------------------------------------------------------------------
 const KEYS = {"j, ↓": "next row", "k, ↑": "previous row", "n, p": "next and previous turn", "g, G": "first and last row", "Enter": "read the details",
-  "Esc": "back to the timeline", "/": "search", "c, w": "context, time", "[, ]": "previous and next lane", "t": "light or dark", "?": "these keys"};
+  "Esc": "back to the timeline", "/": "search; is:failed, is:refused, is:break, by:person and tool:bash choose rows", "c, w": "context, time", "[, ]": "previous and next lane", "t": "light or dark", "?": "these keys"};
 $("help").append(el("dl", {}, Object.entries(KEYS).map(([keys, what]) => [el("dt", {}, keys.split(", ").map((k) => [el("kbd", {}, k), " "]).flat()),
   el("dd", {}, what)]).flat()), el("form", {method: "dialog"}, el("button", {class: "more"}, "Close")));
 

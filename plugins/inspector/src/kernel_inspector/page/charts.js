@@ -4,8 +4,8 @@ import {count, el, plain, svg, time} from "./dom.js";
 
 export const PARTS = {fixed: "system and tools", system: "system prompt", tools: "tool definitions", context: "context", user: "people",
   assistant: "answers", thinking: "thinking", calls: "calls", results: "results"};
-const CACHE = {read: "read from the cache", written: "written to it", fresh: "not cached"};
-const KINDS = {model: "model", tool: "tools", hooks: "hooks", waiting: "waiting for people"};
+const CACHE = {read: "cache read", written: "cache written", fresh: "not cached"};
+const KINDS = {model: "model", tool: "tools", hooks: "hooks", waiting: "waiting for a person"};
 
 function key(name, color, value) {
   return el("span", {class: "key", color}, name, value && el("b", {}, value));
@@ -37,14 +37,23 @@ function scale(most) {
   return [1, 2, 2.5, 5, 10].map((n) => n * power).find((n) => n >= rough) || power;
 }
 
-export function drawContext(box, got, window, chosen, choose) {
+// What the chosen request consisted of, in numbers; without one, the last.
+function values(c, tokens) {
+  const line = ([part, name]) => el("div", {}, el("span", {class: "key", color: part}, name), el("b", {class: "num"}, count(c.parts?.[part] ?? c[part] ?? 0)));
+  return el("div", {class: "values"}, el("p", {}, el("b", {}, c.many > 1 ? `Requests ${c.first + 1} to ${c.first + c.many}` : `Request ${c.number + 1}`),
+    ` ${count(tokens)} tokens`, c.broke ? el("span", {class: "bad"}, ` cache broken: ${plain(why(c.broke))}`) : ""),
+  el("div", {class: "columns"}, el("div", {}, Object.entries(PARTS).filter(([p]) => c.parts?.[p] || (p !== "fixed" && !c.parts?.fixed)).map(line)),
+    el("div", {}, Object.entries(CACHE).map(line))));
+}
+
+export function drawContext(box, got, window, chosen, wide, choose) {
   document.getElementById("tip")?.remove();
   const columns = got.columns;
   if (!columns.length) {
     box.replaceChildren(el("p", {class: "quiet"}, "No request yet."));
     return;
   }
-  const width = Math.max(300, box.clientWidth - 20), height = box.clientHeight - 8, left = 40, top = 12, strip = 10;
+  const width = Math.max(300, box.clientWidth - 20 - (wide ? 348 : 0)), height = box.clientHeight - 8, left = 40, top = 12, strip = 10;
   const floor = height - strip - 20;
   const tokens = columns.map((c) => (c.read || 0) + (c.written || 0) + (c.fresh || 0) || Object.values(c.parts || {}).reduce((a, b) => a + b, 0));
   let most = Math.max(1, ...tokens) * 1.06;
@@ -61,7 +70,7 @@ export function drawContext(box, got, window, chosen, choose) {
   let turn = -1;
   columns.forEach((c, n) => {
     const x = left + n * step + (step - bar) / 2;
-    const group = svg("g", {class: `column ${c.number === chosen ? "chosen" : ""}`, onclick: () => choose(c.row)},
+    const group = svg("g", {class: `column ${n === chosen ? "chosen" : ""}`, onclick: () => choose(c.row)},
       svg("rect", {class: "back", x: left + n * step, y: 0, width: step, height}));
     if ((c.turn || 0) !== turn) {
       turn = c.turn || 0;
@@ -87,7 +96,8 @@ export function drawContext(box, got, window, chosen, choose) {
     tip(group, () => tipOf(c, tokens[n]));
     made.append(group);
   });
-  box.replaceChildren(made);
+  const shown = chosen >= 0 ? chosen : columns.length - 1;
+  box.replaceChildren(made, ...(wide ? [values(columns[shown], tokens[shown])] : []));
 }
 
 function tipOf(c, tokens) {

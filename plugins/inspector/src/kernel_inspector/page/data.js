@@ -46,6 +46,17 @@ const served = {
   },
 };
 
+// The same words as in search.py.
+const FILTER = /^(?:is|by|tool):\S+$/;
+const CHOSEN_STATES = {failed: "error", refused: "denied", running: "running"};
+
+function fits(row, broken, key, value) {
+  if (key === "tool") return row.kind === "tool" && (row.title || "").toLowerCase() === value;
+  if (key === "by") return (row.by || "").toLowerCase() === value;
+  if (CHOSEN_STATES[value]) return row.state === CHOSEN_STATES[value] && (value !== "failed" || row.kind === "tool");
+  return value === "break" ? broken : row.kind === value;
+}
+
 function textsOf(section) {
   if (section.kind === "text") return [section.text];
   if (section.kind === "diff") return [section.before, section.after];
@@ -63,10 +74,13 @@ const kept = embedded && {
   spans: async (lane, turn) => embedded.lanes[lane].spans[turn] || {turn, began: 0, ended: 0, spans: []},
   details: async (lane, row) => ({row: embedded.lanes[lane].rows[row], number: row, lane, sections: embedded.lanes[lane].details[row] || []}),
   search: async (q) => {
-    const wanted = q.toLowerCase();
+    const filters = q.toLowerCase().split(/\s+/).filter((w) => FILTER.test(w)).map((w) => w.split(/:(.*)/s));
+    const wanted = q.toLowerCase().split(/\s+/).filter((w) => !FILTER.test(w)).join(" ");
     const hits = [];
     for (const [lane, one] of Object.entries(embedded.lanes)) {
-      for (let row = 0; row < one.rows.length && wanted.trim(); row++) {
+      const broken = new Set(one.requests.columns.filter((c) => c.broke).map((c) => c.row));
+      for (let row = 0; row < one.rows.length && (wanted || filters.length); row++) {
+        if (!filters.every(([key, value]) => fits(one.rows[row], broken.has(row), key, value))) continue;
         const texts = [`${one.rows[row].title || ""} ${one.rows[row].text || ""}`, ...(one.details[row] || []).flatMap(textsOf)];
         const text = texts.find((t) => t.toLowerCase().includes(wanted));
         if (text === undefined) continue;

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
 
-from kernel import EntryStore, Harness, Options, SessionError, UsageError
+from kernel import EntryStore, Harness, ModelInfo, Options, SessionError, UsageError
 from kernel_inspector.model import SessionModel, encoded
+from kernel_inspector.requests import Facts
 from kernel_inspector.views import MOST_ROWS, requests, rows, summary
+
+SLOW = 20_000_000
+"""Bytes of a transcript that take half a second."""
 
 
 def inspect(session: Annotated[str, Argument(help="a session's id, the beginning of one, its name, or a transcript file; "
@@ -20,6 +25,8 @@ def inspect(session: Annotated[str, Argument(help="a session's id, the beginning
             export: Annotated[Path | None, Option(help="write one file that needs no server, and end")] = None,
             json_: Annotated[bool, Option("--json", help="print what the page shows, and end")] = False) -> int:
     model = find(session, Path.cwd())
+    if sys.stderr.isatty() and model.path.is_file() and (size := model.path.stat().st_size) > SLOW:
+        print(f"Reading {size / 1e6:.0f} MB ...", file=sys.stderr)
     model.poll()
     if json_:
         lanes = [{"id": lane.id, "rows": rows(lane, 0, MOST_ROWS), "requests": requests(lane)} for lane in model.lanes.values()]
@@ -41,24 +48,36 @@ def find(session: str, cwd: Path) -> SessionModel:
 
     :raises SessionError: there is none, or several begin so.
     """
+    harness = Harness(Options(cwd=cwd, persist=False))
+    facts = _facts(harness)
     if session.endswith(".jsonl"):
         path = Path(session).absolute()
         if not path.is_file():
             raise SessionError(f"there is no file {session}", context="kernel inspect")
-        return SessionModel(path)
-    options = Options(cwd=cwd, persist=False)
-    harness = Harness(options)
+        return SessionModel(path, facts=facts)
     store = harness.one("stores", str(harness.settings.own("kernel.store") or "files"))
     entries = store if isinstance(store, EntryStore) else None
-    path = Path(harness.open_transcript(Options(cwd=cwd, persist=False)).path)
+    path = Path(harness.open_transcript(harness.options).path)
     if session and entries is None and (exact := _beginning(session.lower(), path.parent)):
-        return SessionModel(exact)
+        return SessionModel(exact, facts=facts)
     wanted = Options(cwd=cwd, persist=False, resume=session or None, continue_session=not session, print_mode=True)
     transcript = harness.open_transcript(wanted)
     if transcript.source != "resume" or not transcript.path:
         raise SessionError("there is no session of this folder", context="kernel inspect",
                            hint="kernel sessions list --all shows those of all folders")
-    return SessionModel(Path(transcript.path), entries)
+    return SessionModel(Path(transcript.path), entries, facts)
+
+
+def _facts(harness: Harness) -> Facts:
+    """Window and prices of models, as far as a provider of this harness knows them."""
+    @cache
+    def facts(model: str) -> ModelInfo | None:
+        try:
+            return harness.provider_of(model)[1] if model else None
+        except Exception:  # a provider may say anything about a model that it does not serve
+            return None
+
+    return facts
 
 
 def _beginning(session: str, project: Path) -> Path | None:
