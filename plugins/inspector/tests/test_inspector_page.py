@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,7 @@ from kernel_inspector.exporting import export_page
 from kernel_inspector.model import SessionModel
 from kernel_inspector.serving import Inspection
 
+SEARCH = "const q = document.querySelector('#query'); q.value = arguments[0]; q.dispatchEvent(new Event('input'))"
 Show = Callable[[Path], Inspection]
 HOSTILE = (
     "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">",
@@ -184,6 +189,37 @@ def test_what_strangers_wrote_is_text(browser: Any, show: Show, tmp_path: Path) 
     assert [line for line in browser.log() if "favicon" not in line] == []
 
 
+def test_an_exported_page_needs_no_server(browser: Any, played: Path, tmp_path: Path) -> None:
+    model = SessionModel(played)
+    model.poll()
+    target = tmp_path / "page.html"
+    assert export_page(model, target) == target.stat().st_size and target.stat().st_mode & 0o777 == 0o600
+    browser.log(), browser.requested()
+    browser.open(target.as_uri())
+    assert browser.text("#title") == "Mend the totals" and browser.text("#live") == "exported"
+    assert browser.run("return document.querySelectorAll('#chart .column').length") == 9
+    chosen(browser, "rm -rf build")
+    browser.until("return document.querySelector('#detail').innerText.includes('guard.py')")
+    browser.keys("w")
+    browser.until("return document.querySelectorAll('#chart .name').length === 3")
+    for query, many in (("rounded", 3), ("is:refused", 1), ("by:person tool:edit", 1)):
+        browser.run(SEARCH, query)
+        browser.until("return document.querySelectorAll('.hit').length >= arguments[0]", many)
+    browser.run("[...document.querySelectorAll('.badge.lane')][0].click()")
+    browser.until("return document.querySelector('#list').innerText.includes('Where else is money rounded?')")
+    asked = [url for url in browser.requested() if not url.startswith(("chrome:", "data:", "about:"))]
+    assert set(asked) <= {target.as_uri()} and browser.log() == []
+
+
+def test_a_number_at_the_top_leads_to_what_it_counts(browser: Any, show: Show, played: Path) -> None:
+    browser.open(show(played).url)
+    browser.run("[...document.querySelectorAll('#totals button')].find(b => b.innerText === '1 refused').click()")
+    browser.until("return document.querySelectorAll('.hit').length === 1")
+    browser.keys("\ue007")
+    browser.until("return document.querySelector('.row[aria-selected=true]')?.innerText.includes('rm -rf build')")
+    browser.until("return document.querySelector('.values')?.innerText.includes('Request 4')")
+
+
 def test_a_very_long_text_is_shown_in_part_and_wholly_on_request(browser: Any, show: Show, tmp_path: Path) -> None:
     path = write(tmp_path / "p" / "long.jsonl", [entry(0, "user", "x" * 300_000 + "END")])
     browser.open(show(path).url)
@@ -209,6 +245,27 @@ def test_what_a_running_session_does_appears(browser: Any, show: Show, tmp_path:
     path.unlink()
     browser.until("return document.querySelector('#live').innerText === 'deleted'")
     assert "sleep 9" in browser.text("#list")
+
+
+def test_a_real_run_is_followed_to_its_end(browser: Any, show: Show, played: Path, tmp_path: Path) -> None:
+    program = [sys.executable, str(Path(__file__).parent / "showcase.py"), str(tmp_path), "--pace", "0.03"]
+    env = {"HOME": str(tmp_path / "home"), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+    with subprocess.Popen(program, env=env, stdout=subprocess.PIPE, text=True) as run:
+        until = time.monotonic() + 30
+        while not (found := list(tmp_path.glob("config/projects/*/*.jsonl"))):
+            assert time.monotonic() < until and run.poll() is None
+            time.sleep(0.02)
+        browser.log()
+        browser.open(show(found[0]).url)
+        browser.until("return document.querySelector('#live').innerText === 'running'")
+        browser.until("return document.querySelector('.row.running')")
+        browser.until("return document.querySelectorAll('#lanes button').length === 3", seconds=30)
+        browser.keys("G")
+        browser.until("return document.querySelector('#live').innerText === 'ended'", seconds=60)
+        browser.until("return document.querySelector('#list').innerText.includes('Shall I add a test')")
+        assert run.wait(30) == 0
+    browser.until("return document.querySelectorAll('#chart .column').length === 9")
+    assert not browser.run("return document.querySelector('.row.running')") and browser.log() == []
 
 
 def test_thirty_thousand_entries_are_a_few_rows_on_the_screen(browser: Any, show: Show, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def export_page(model: SessionModel, target: Path) -> int:
     """
     data = encoded({"session": {**views.summary(model), "running": False},
                     "lanes": {lane.id: _lane(model, lane) for lane in model.lanes.values()}})
-    script = "\n".join(_inlined(asset(f"{name}.js").decode()) for name in MODULES)
+    script = "\n".join(map(_inlined, MODULES))
     style = asset("style.css").decode()
     policy = (f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; base-uri 'none'; "
               "form-action 'none'")
@@ -65,10 +65,13 @@ def _short(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sections
 
 
-def _inlined(module: str) -> str:
-    """A module as part of one script: names are the same everywhere, so imports and exports fall away."""
-    module = re.sub(r"^import .*?;\n", "", module, flags=re.MULTILINE | re.DOTALL)
-    return re.sub(r"^export ", "", module, flags=re.MULTILINE)
+def _inlined(name: str) -> str:
+    """A module as part of one script: a function of its own that returns what it exports."""
+    module = asset(f"{name}.js").decode()
+    exports = ", ".join(re.findall(r"^export (?:async )?(?:function|const|class) (\w+)", module, re.MULTILINE))
+    module = re.sub(r'^import (\{.*?\}) from "\./(\w+)\.js";$', r"const \1 = $\2;", module, flags=re.MULTILINE)
+    module = re.sub(r"^export ", "", module, flags=re.MULTILINE)
+    return f"const ${name} = await (async () => {{\n{module}\nreturn {{{exports}}};\n}})();"
 
 
 def _harmless(data: bytes) -> str:

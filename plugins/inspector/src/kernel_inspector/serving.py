@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hmac
 import secrets
+import signal
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any
@@ -194,7 +194,7 @@ ANSWERS: dict[str, Query] = {
 
 
 def serve(model: SessionModel, port: int, *, open_browser: bool) -> int:
-    """Until Ctrl-C. The address is printed on stdout."""
+    """Until Ctrl-C or SIGTERM. The address is printed on stdout."""
     try:
         server = Inspection(model, port)
     except (OSError, OverflowError) as error:
@@ -204,10 +204,12 @@ def serve(model: SessionModel, port: int, *, open_browser: bool) -> int:
     threading.Thread(target=server.serve_forever, args=(0.2,), daemon=True).start()
     print(server.url, flush=True)
     print(f"The session {model.title[:80] or model.id} is shown at this address until Ctrl-C.", file=sys.stderr)
+    over = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: over.set())
     opened = _open(server.url) if open_browser else None
     try:
-        with suppress(KeyboardInterrupt):
-            threading.Event().wait()
+        over.wait()
     finally:
         server.stop()
         if opened is not None:

@@ -35,7 +35,10 @@ def inspect(session: Annotated[str, Argument(help="a session's id, the beginning
     if export is not None:
         from kernel_inspector.exporting import export_page
 
-        size = export_page(model, export)
+        try:
+            size = export_page(model, export)
+        except OSError as error:
+            raise UsageError(f"it cannot be written: {error.strerror or error}", context=f"--export {export}") from error
         print(f"{export}: {size / 1e6:.1f} MB, opens without a server", file=sys.stderr)
         return 0
     from kernel_inspector.serving import serve
