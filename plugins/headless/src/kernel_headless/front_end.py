@@ -17,6 +17,8 @@ from kernel_headless.writers import Writer, kept_clean
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 """They end the process at once; SIGINT does when it comes twice. The exit code is 128 and the number."""
+LEFT = {"waiting_for_approval": 75}
+"""Exit codes of runs that are not over: another process takes them up (75 is ``EX_TEMPFAIL``)."""
 WAIT_MS = 600_000
 """Seconds that agents in the background have behind the last prompt; ``CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS``, 0 for no limit."""
 BLANK_PROMPT = "The prompt was blank, so the model was not asked."
@@ -135,7 +137,7 @@ class Run:
         self.writer.finish()
 
     def _judge(self, result: ResultMessage) -> None:
-        self.code = 1 if result.is_error else 0
+        self.code = LEFT.get(result.terminal_reason, int(result.is_error))
 
     # -- what happened beside the conversation ---------------------------------------------------------------------------
     async def _between_turns(self, session: Session) -> None:

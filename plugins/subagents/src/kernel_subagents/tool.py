@@ -64,6 +64,7 @@ class AgentTool(Tool):
     rule_field = "subagent_type"
     max_result_chars = 200_000
     listed_as = ("Task",)
+    made_of_steps = True  # a durable run enters it again and gives its steps again
 
     def prompt(self) -> str:
         return MANUAL
