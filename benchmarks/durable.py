@@ -235,7 +235,9 @@ class World:
 
 
 _PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["kernel.cli.run", "kernel.session", "dbos", "typer", "httpx", "kernel.testing.pytest_plugin"])
+_PROCESSES.set_forkserver_preload([
+    "kernel.cli.run", "kernel.session", "kernel.loop", "dbos", "psycopg", "typer", "httpx", "kernel_model_anthropic.provider",
+    "kernel_permissions.policy", "kernel_sessions.store", "kernel_command_hooks.running"])
 """Processes begin with what every one of them imports; each is a process of its own, from its first line on."""
 
 

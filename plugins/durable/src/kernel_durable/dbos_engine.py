@@ -22,7 +22,7 @@ from uuid import uuid4
 
 import anyio
 import anyio.to_thread
-from dbos import DBOS, DBOSClient, Serializer, SetWorkflowID
+from dbos import DBOS, DBOSClient, Serializer, SetWorkflowID, error as dbos_error
 
 from kernel_durable.engine import DurableError, Held, Lost, RunInfo
 from kernel_durable.holding import FileHolder, Holder, ServerHolder
@@ -35,7 +35,7 @@ VERSION = "kernel-durable-1"
 OVER = frozenset({"SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"})
 PATIENCE_S = 60.0
 LOOK_S = 0.5
-"""Seconds between two looks for an answer."""
+"""Seconds between two looks: for an answer, and whether the session's loop is still there."""
 ANSWER = "answer "
 
 
@@ -65,6 +65,7 @@ class DbosRun:
         self.recorded: dict[str, str] = {}
         self._engine = engine
         self._jobs: asyncio.Queue[tuple[Callable[[], Any], Future[Any]]] = asyncio.Queue()
+        self._session = asyncio.get_running_loop()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.begun: Future[None] = Future()
         self._result: str | None = None
@@ -76,14 +77,17 @@ class DbosRun:
         self._loop = asyncio.get_running_loop()
         self.begun.set_result(None)
         while self._result is None:
-            job, future = await self._jobs.get()
-            if self._left:
-                future.set_result(None)
-                raise Left
+            try:
+                job, future = await asyncio.wait_for(self._jobs.get(), LOOK_S)
+            except TimeoutError:
+                if self._session.is_closed():  # ended without a word: its threads must not keep the process
+                    raise Left from None
+                continue
             try:
                 future.set_result(await job())
-            except Exception as error:
+            except BaseException as error:  # DBOS says with one that another execution has the workflow
                 future.set_exception(error)
+                raise Left from error
         return self._result
 
     async def _keep(self, key: str, value: str) -> None:
@@ -97,6 +101,9 @@ class DbosRun:
     async def _end(self, result: str) -> None:
         self._result = result
 
+    async def _leave(self) -> None:
+        raise Left
+
     # -- in the session's thread -----------------------------------------------------------------------------------------
     async def _do(self, job: Callable[[], Any]) -> None:
         """Have the workflow do something; not to be torn by a cancellation."""
@@ -108,11 +115,9 @@ class DbosRun:
             await asyncio.wrap_future(future)
 
     async def record(self, key: str, value: str) -> None:
-        from dbos._error import DBOSException
-
         try:
             await self._do(partial(self._keep, key, value))
-        except DBOSException as error:
+        except (dbos_error.DBOSException, dbos_error.DBOSBaseException) as error:
             self._left = True
             raise Lost(f"the run {self.id} was taken up by another process", context=self._engine.shown,
                        hint="what this process does for it does not count") from error
@@ -138,9 +143,9 @@ class DbosRun:
 
     async def leave(self) -> None:
         if self._loop is not None and not self._left:
+            with suppress(Left):
+                await self._do(self._leave)
             self._left = True
-            future: Future[Any] = Future()
-            self._loop.call_soon_threadsafe(self._jobs.put_nowait, (_nothing, future))
         await self._engine.let_go(self)
 
 
@@ -239,7 +244,8 @@ class DbosEngine:
             DBOS.start_workflow(self._workflow, json.dumps(run.spec))
 
     async def take(self, run_id: str) -> DbosRun:
-        run = await _in_thread(self._take, run_id)
+        run = DbosRun(self, run_id, {})
+        await _in_thread(self._take, run)
         try:
             with anyio.fail_after(PATIENCE_S):
                 await asyncio.wrap_future(run.begun)
@@ -250,7 +256,8 @@ class DbosEngine:
             raise
         return run
 
-    def _take(self, run_id: str) -> DbosRun:
+    def _take(self, run: DbosRun) -> None:
+        run_id = run.id
         if not self._there():
             raise DurableError(f"there is no run {run_id}", context=self.shown)
         if not self._held().hold(run_id):
@@ -259,7 +266,8 @@ class DbosEngine:
             found = self._statuses(run_id, load=True)
             if len(found) != 1 or found[0].status in OVER:
                 raise DurableError(f"the run {run_id} is over" if found else f"there is no run {run_id}", context=self.shown)
-            run = self._runs[run_id] = DbosRun(self, run_id, json.loads(found[0].input["args"][0]))
+            run.spec = json.loads(found[0].input["args"][0])
+            self._runs[run_id] = run
             if not self._listens:
                 self._ask().register_queue(self._me, polling_interval_sec=0.05, application_name=APPLICATION)
                 self._listens = True
@@ -269,7 +277,6 @@ class DbosEngine:
             self._runs.pop(run_id, None)
             self._held().release(run_id)
             raise
-        return run
 
     def _steps(self, run_id: str) -> tuple[dict[str, str], int]:
         steps = self._ask().list_workflow_steps(run_id)
@@ -353,8 +360,4 @@ async def _in_thread(call: Callable[..., T], *args: Any) -> T:
 
 def _same(value: str) -> str:
     return value
-
-
-async def _nothing() -> None:
-    pass
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -71,6 +72,7 @@ class ServerHolder:
                                  "set_config('tcp_keepalives_interval', '5', false), "
                                  "set_config('tcp_keepalives_count', '3', false)")
         self._mine: set[str] = set()
+        self._error = psycopg.Error
 
     def hold(self, run_id: str) -> bool:
         if run_id in self._mine:
@@ -83,7 +85,9 @@ class ServerHolder:
     def release(self, run_id: str) -> None:
         if run_id in self._mine:
             self._mine.discard(run_id)
-            self._connection.execute("SELECT pg_advisory_unlock(%s)", (number(run_id),))
+            with suppress(self._error):  # a session that is over has no locks
+                self._connection.execute("SELECT pg_advisory_unlock(%s)", (number(run_id),))
 
     def close(self) -> None:
-        self._connection.close()
+        with suppress(self._error):
+            self._connection.close()

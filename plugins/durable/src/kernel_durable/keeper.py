@@ -16,7 +16,7 @@ import msgspec
 
 from kernel_durable import values
 from kernel_durable.config import config, engine
-from kernel_durable.engine import DurableError, Lost
+from kernel_durable.engine import DurableError
 
 if TYPE_CHECKING:
     from kernel import Session
@@ -117,13 +117,15 @@ class Keeper:
     async def record(self, run: Run, key: str, value: Any) -> None:
         """Keep what a step came to.
 
-        :raises Lost: another process has the run; this one's turn is ended.
+        :raises DurableError: another process has the run, or nothing can be kept; the turn is ended.
         """
         try:
             await run.record(key, values.text(value))
-        except Lost as error:
-            self.fail(error)
-            raise
+        except Exception as error:
+            failure = error if isinstance(error, DurableError) else DurableError(
+                f"the step {key} cannot be recorded: {type(error).__name__}: {error}", context=self.engine.shown)
+            self.fail(failure)
+            raise failure from error
         self.used.add(key)
 
     def found(self, run: Run, key: str) -> dict[str, Any] | None:
