@@ -81,9 +81,9 @@ def _command(args: list[str]) -> int:
                 return 0 if args[1:] else 2
     if name in COMMANDS and name != "run":
         return int(import_module(COMMANDS[name][0]).main(args[1:]))
-    _enter_harness(args)
     if any(a.partition("=")[0] == "--attach" for a in args[:args.index("--") if "--" in args else None]):
         return _attached(args[1:] if name == "run" else args)
+    _enter_harness(args)
     return int(import_module("kernel.cli.run").main(["-p", *args[1:]] if name == "run" else args))
 
 

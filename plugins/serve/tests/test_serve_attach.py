@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from kernel.testing import installed
+
 TEXT = "name: s\nturns:\n- text: hello\n- text: again\n"
 TOOLS = """
 name: s
@@ -106,6 +108,20 @@ def test_where_the_plugin_is_blocked_it_is_refused(shared: Any) -> None:
     done = shared.run("-p", "--attach", "hi", "--block", "serve")
     assert (done.returncode, done.stdout) == (1, "")
     assert "--attach needs the plugin 'serve', which is blocked" in done.stderr
+
+
+@pytest.mark.parametrize(("flags", "said"), [
+    (("--rewind-files", "x", "--resume", "y"), "--rewind-files works on a conversation that is not open"),
+    (("--harness", "h.yaml"), "a locked harness owns its whole process")])
+def test_what_needs_a_process_of_its_own_is_refused(shared: Any, flags: tuple[str, ...], said: str) -> None:
+    done = shared.run("-p", "--attach", "hi", *flags, "--model", shared.script(TEXT))
+    assert (done.returncode, done.stdout) == (1, "") and said in done.stderr
+
+
+@pytest.mark.skipif(not installed("durable"), reason="the plugin durable is not installed")
+def test_a_durable_run_is_refused(shared: Any) -> None:
+    done = shared.run("-p", "--attach", "hi", "--durable", "--model", shared.script(TEXT))
+    assert (done.returncode, done.stdout) == (1, "") and "durable runs have a process of their own" in done.stderr
 
 
 def test_what_the_client_imports(shared: Any) -> None:

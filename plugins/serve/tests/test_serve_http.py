@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from kernel_serve.client import Client, NoServer, Rejected
+from kernel_serve.wishes import FIELDS, OPTIONS
 
 ASKS = """
 name: s
@@ -94,6 +95,8 @@ def test_delete_ends_a_running_command_and_the_conversation_can_be_resumed(share
     assert heard.named("end") == {"exit_code": 143}
     done = shared.run("-p", "hi", "--resume", row["id"], "--model", shared.script())
     assert (done.stdout, done.returncode) == ("hello\n", 0)
+    assert shared.client().request("DELETE", f"/v1/sessions/{row['id']}")["state"] == "closed"
+    assert refused(shared.client().request, "GET", f"/v1/sessions/{row['id']}")[0] == 404, "it is forgotten"
     again = shared.talk("hi", options={"model": shared.script(), "resume": row["id"]})
     assert again.id == row["id"] and again.results()[0]["result"] == "hello"
 
@@ -308,6 +311,36 @@ def test_bytes_that_are_no_request_harm_nobody(shared: Any) -> None:
         raw(shared, bytes(data), wait=5.0)
     assert shared.client().request("GET", "/v1/status")["pid"] == shared.process.pid
     assert shared.process.poll() is None
+
+
+VALUES = (None, True, 0, -1, 1e300, 10 ** 30, "", "x", "/", "/tmp", "\0", "\ud800", "é" * 300, [], ["a"], [{}], {}, {"a": 1},
+          [{"type": "text", "text": "hi"}], [{"type": "image"}], {"role": "user", "content": "hi"})
+
+
+def test_bodies_of_any_shape_are_answered(shared: Any) -> None:
+    """Every route that takes a body, with the fields it knows and values that it does not."""
+    seed = int(os.environ.get("SEED") or random.randrange(1 << 32))
+    print(f"SEED={seed}")
+    draw = random.Random(seed)
+    row = shared.create(options={"model": shared.script()})
+    fields = [*FIELDS, "message", "uuid", "origin", "shouldQuery", "type", "request_id", "request", "response", "options"]
+    for _ in range(int(os.environ.get("KERNEL_SERVE_FUZZ") or 150)):
+        body = {name: draw.choice(VALUES) for name in draw.sample(fields, draw.randrange(6))}
+        if draw.random() < 0.5:
+            body |= {"cwd": str(shared.project), "options": {name: draw.choice(VALUES) for name in draw.sample([*OPTIONS], 2)}}
+            body.pop("args", None)
+        if draw.random() < 0.3:
+            body |= {"type": draw.choice(("control_request", "control_response")), "request_id": f"r{draw.random()}"}
+        target = draw.choice(("/v1/sessions", f"/v1/sessions/{row['id']}/messages", f"/v1/sessions/{row['id']}/control"))
+        status, made = 202, {}
+        try:
+            made = shared.client().request("POST", target, body)
+        except Rejected as error:
+            status = error.status
+        assert status < 500, (target, body)
+        if "id" in made:
+            shared.client().request("DELETE", f"/v1/sessions/{made['id']}")
+    shared.client().request("DELETE", f"/v1/sessions/{row['id']}")
 
 
 def test_half_a_request_and_a_client_that_vanishes(shared: Any) -> None:

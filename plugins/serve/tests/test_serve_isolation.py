@@ -212,6 +212,9 @@ def test_a_hook_that_blocks_or_exits_hurts_no_other_session(hooked: Any) -> None
         assert hooked.talk("hi", options={"model": model}).results()[0]["result"] == "hello"
     assert hooked.client().request("GET", f"/v1/sessions/{stuck['id']}")["state"] == "running"
     assert hooked.client().request("GET", "/v1/status")["running"] == 1
+    began = time.monotonic()
+    assert hooked.end() == 0, "the end waits for it, but not for ever"
+    assert time.monotonic() - began < 30
 
 
 def test_threads_and_children_of_a_plugin_belong_to_their_session(hooked: Any) -> None:

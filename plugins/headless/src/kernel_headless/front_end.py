@@ -123,14 +123,20 @@ class Run:
         if session.initial_message:
             with lines.turn():
                 self._judge(await session.submit(session.initial_message))
+        failure: Exception | None = None
         async with anyio.create_task_group() as beside:
             beside.start_soon(self._between_turns, session)
-            while await lines.wait():
-                async with self._turns:
-                    with lines.turn():
-                        if prompt := lines.next():
-                            await self._turn(session, *prompt)
+            try:
+                while await lines.wait():
+                    async with self._turns:
+                        with lines.turn():
+                            if prompt := lines.next():
+                                await self._turn(session, *prompt)
+            except Exception as error:  # raised below, outside the group, which would wrap it
+                failure = error
             beside.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
         await self._settle(session)
         await self._close(session)
         await lines.close()

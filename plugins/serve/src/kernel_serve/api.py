@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kernel_serve.server import Server
 
 HEARTBEAT_S = 15.0
-CLOSING_S = 15.0
+CLOSING_S = 8.0
 """``DELETE`` waits this long for the end."""
 BESIDE: dict[str, type] = {"uuid": str, "origin": dict, "isSynthetic": bool, "shouldQuery": bool}
 """What may stand beside a prompt, as in a line of stream input."""
@@ -80,6 +80,9 @@ async def one_session(server: Server, request: Request, id: str) -> Answer:
 
 async def close(server: Server, request: Request, id: str) -> Answer:
     live = server.session(id)
+    if live.ended.done():
+        del server.sessions[id]
+        return Answer(live.row())
     live.close()
     await asyncio.wait((asyncio.wrap_future(live.ended),), timeout=CLOSING_S)
     return Answer(live.row(), status=200 if live.ended.done() else 202)
@@ -195,7 +198,8 @@ ROUTES = (
     Route("GET", "/v1/sessions", "list_sessions", "All sessions", list_sessions),
     Route("POST", "/v1/sessions", "create", "Open a session", create),
     Route("GET", "/v1/sessions/{id}", "one_session", "One session", one_session),
-    Route("DELETE", "/v1/sessions/{id}", "close", "End a session now; its conversation can be resumed", close),
+    Route("DELETE", "/v1/sessions/{id}", "close", "End a session now; its conversation can be resumed. Forget one that is closed",
+          close),
     Route("POST", "/v1/sessions/{id}/messages", "messages", "A prompt", messages),
     Route("POST", "/v1/sessions/{id}/control", "control", "A frame of the SDK's control protocol", control),
     Route("POST", "/v1/sessions/{id}/interrupt", "interrupt", "End the turn that runs", interrupt),

@@ -229,6 +229,11 @@ class Conversation:
     def busy(self) -> bool:
         return self.running or bool(self._waiting)
 
+    @property
+    def asks(self) -> bool:
+        """Whether a question to a person is open."""
+        return self.session.asking.statistics().locked
+
     def interrupt(self) -> bool:
         if self.busy:
             self.session.interrupt()  # the flag holds for the prompt that is about to begin

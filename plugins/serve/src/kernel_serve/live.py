@@ -114,9 +114,11 @@ class Live:
         return self._conversation is not None and self._conversation.dialogue is not None
 
     def idle_s(self) -> float:
-        """Seconds since anybody listened, or anything was said on either side."""
-        said = self._conversation.active if self._conversation is not None else 0.0
-        return 0.0 if self.followers else time.monotonic() - max(said, self.left)
+        """Seconds since anybody listened, anything was said on either side, or anything was done but wait for a person."""
+        talk = self._conversation
+        if self.followers or (self.state == "running" and talk is not None and not talk.asks):
+            return 0.0
+        return time.monotonic() - max(talk.active if talk is not None else 0.0, self.left)
 
     def row(self) -> dict[str, Any]:
         talk = self._conversation
@@ -170,7 +172,7 @@ class Live:
             talk = self._conversation = Conversation(harness, self.ring)
         except SessionError as error:
             raise Unavailable(error, harness) from None
-        self.id = talk.session.id
+        self.id = threading.current_thread().name = talk.session.id
         options = harness.options
         self.opened.set_result({
             "prompt": options.prompt, "input_format": options.input_format, "output_format": options.output_format,

@@ -10,7 +10,9 @@ from collections import deque
 from collections.abc import Callable
 from itertools import islice
 
-MOST_BYTES = 4 * 1024 * 1024
+MOST_BYTES = 2 * 1024 * 1024
+OVERHEAD = 200
+"""Bytes that Python needs for an event besides its text."""
 
 
 class Ring:
@@ -32,9 +34,9 @@ class Ring:
             self.last += 1
             event = b"id: %d\n%sdata: %s\n\n" % (self.last, f"event: {name}\n".encode() if name else b"", data)
             self._events.append((self.last, event))
-            self._bytes += len(event)
+            self._bytes += len(event) + OVERHEAD
             while self._bytes > self._most and len(self._events) > 1:
-                self._bytes -= len(self._events.popleft()[1])
+                self._bytes -= len(self._events.popleft()[1]) + OVERHEAD
         self._wake()
 
     def close(self) -> None:

@@ -29,8 +29,10 @@ MOST_FILES = 8192
 LINGER_S = 60.0
 """A closed session's events can be read for so long."""
 MOST_CLOSED = 100
-CLOSING_S = 15.0
+CLOSING_S = 8.0
 """Sessions have that time to end when the server does."""
+ALONE = ("durable",)
+"""Middleware whose engine is one for a whole process."""
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -249,6 +251,10 @@ class Server(Application):
         resume = harness.options.resume
         if resume and not harness.options.fork_session and (other := self.sessions.get(resume)) and not other.ended.done():
             raise SessionError(_in_use(resume))
+        if "rewind_files" in harness.options.extra:
+            raise UsageError("--rewind-files works on a conversation that is not open", hint="run it without --attach")
+        if alone := [name for name in harness.middleware.names() if name in ALONE]:
+            raise UsageError(f"{alone[0]} runs have a process of their own", hint="run it without --attach")
         ours = harness.plugins.get("serve")
         if ours is not None and ours.state != "ready":
             raise UsageError(f"--attach needs the plugin 'serve', which is {ours.state} in {harness.options.cwd}")
