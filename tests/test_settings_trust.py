@@ -60,7 +60,8 @@ def test_the_global_config_moves_with_the_config_dir(
     assert not loaded(project).trusted
 
 
-@pytest.mark.parametrize("name", ["ANTHROPIC_BASE_URL", "HTTPS_PROXY", "KERNEL_PROVIDER", "CLAUDE_CODE_SHELL", "IS_SANDBOX"])
+@pytest.mark.parametrize("name", ["ANTHROPIC_BASE_URL", "HTTPS_PROXY", "KERNEL_PROVIDER", "CLAUDE_CODE_SHELL", "IS_SANDBOX",
+                                  "CLAUDE_CODE_ENABLE_TELEMETRY", "OTEL_EXPORTER_OTLP_ENDPOINT"])
 def test_a_project_that_is_not_trusted_does_not_lead_keys_or_programs_elsewhere(
         name: str, own_home: Path, project: Path) -> None:
     (project / ".claude").mkdir(exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -200,6 +201,30 @@ def test_own_headers_win_whatever_their_case(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("ANTHROPIC_API_KEY", "other-key")
     headers = target(make()).headers
     assert (headers["x-api-key"], headers["x-team"], headers["anthropic-version"]) == ("mine", "a: b", "2026-10-21")
+
+
+def test_headers_of_a_request_go_along_and_never_replace_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-123456")
+    headers = target(make(headers={"traceparent": "00-1-2-01", "x-api-key": "stolen", "anthropic-version": "1"})).headers
+    assert headers["traceparent"] == "00-1-2-01" and headers["x-api-key"] == "key-123456"
+    assert headers["anthropic-version"] == "2023-06-01"
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_headers_of_the_answer_are_heard(status: int, server: Any, wire: Any) -> None:
+    server.queue(wire.Answer(wire.sse({"type": "message_stop"}), status=status,
+                             headers={"content-type": "text/event-stream", "request-id": "req_1"}))
+    heard: list[str] = []
+
+    async def ask() -> None:
+        provider = Anthropic()
+        with contextlib.suppress(ModelError):
+            async for _ in provider.stream(make(heard=lambda headers: heard.append(headers["request-id"]))):
+                assert heard == ["req_1"], "before the first event"
+        await provider.aclose()
+
+    anyio.run(ask)
+    assert heard == ["req_1"]
 
 
 def test_the_long_window_is_a_beta_and_no_part_of_the_id(monkeypatch: pytest.MonkeyPatch) -> None:

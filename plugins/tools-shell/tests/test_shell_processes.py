@@ -36,12 +36,13 @@ async def test_the_environment_says_where_it_runs(box: Any, monkeypatch: pytest.
     box.session.environment["FROM_SESSION"] = "new"
     box.session.effort = "high"
     monkeypatch.setenv("CLAUDE_ENV_FILE", "/nowhere")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=secret")
     shown = dict(line.split("=", 1) for line in (await box.text("env")).splitlines() if "=" in line)
     expected = {"CLAUDECODE": "1", "CLAUDE_CODE_CHILD_SESSION": "1", "CLAUDE_CODE_SESSION_ID": box.session.id,
                 "GIT_EDITOR": "true", "CLAUDE_PID": str(os.getpid()), "CLAUDE_EFFORT": "high", "FROM_OUTSIDE": "1",
                 "FROM_SESSION": "new"}
     assert expected.items() <= shown.items()
-    assert "CLAUDE_ENV_FILE" not in shown
+    assert "CLAUDE_ENV_FILE" not in shown and not any(name.startswith("OTEL_") for name in shown)
 
 
 async def test_exports_do_not_persist(box: Any) -> None:
