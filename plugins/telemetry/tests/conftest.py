@@ -36,8 +36,16 @@ class Told:
                 pass
 
         self._reader = lambda: Reader(preferred_temporality=temporality(cumulative=False))
-        self.logs = InMemoryLogRecordExporter()
-        self._spans = InMemorySpanExporter()
+        class Logs(InMemoryLogRecordExporter):
+            def shutdown(self) -> None:
+                """Another conversation of the test may follow."""
+
+        class Spans(InMemorySpanExporter):
+            def shutdown(self) -> None:
+                pass
+
+        self.logs = Logs()
+        self._spans = Spans()
 
     def made(self, pipeline: Any) -> Any:
         self.readers.append(self._reader())

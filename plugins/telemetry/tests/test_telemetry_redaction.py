@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from kernel_telemetry.redaction import MARK, Secrets, cut, plugin_name, tool_name
+from kernel_telemetry.redaction import MARK, PLUGINS, Secrets, cut, plugin_name, tool_name
 
 from kernel.testing import Kit, call, installed, text
 
@@ -145,6 +145,9 @@ def test_names() -> None:
     assert tool_name("Bash", details=False) == "Bash"
     assert tool_name("mcp__mine__look", details=False) == "mcp_tool"
     assert tool_name("MyTool", details=False) == "third-party" and tool_name("MyTool", details=True) == "MyTool"
+    assert plugin_name("skills@installed", frozenset(), details=False) == ("skills", "builtin")
+    assert plugin_name("skills@market", frozenset(), details=False) == ("third-party", "third-party"), "another one of that name"
+    assert {p.name for p in (Path(__file__).parents[3] / "plugins").iterdir()} >= PLUGINS
     assert plugin_name("p@market", frozenset(), details=False) == ("third-party", "third-party")
     assert plugin_name("p@market", frozenset({"market"}), details=False) == ("p", "market")
 

@@ -350,3 +350,31 @@ def test_the_queue_is_bounded(tmp_path: Path, told: Any, monkeypatch: pytest.Mon
     kit.harness.debug_sink = lines.append
     assert kit.play("hello").text == "hi"
     assert os.environ["CLAUDE_CODE_ENABLE_TELEMETRY"] == "1"
+
+
+def test_threads_end_with_the_last_conversation_and_begin_anew(tmp_path: Path, told: Any) -> None:
+    import threading
+
+    from kernel.testing import until
+
+    def running() -> list[str]:
+        return [t.name for t in threading.enumerate() if t.name == "telemetry" or t.name.startswith("OtelBatch")]
+
+    async def go() -> None:
+        kit = Kit(tmp_path, [text("one"), text("two"), text("three")], installed=["telemetry"])
+        first, second = kit.open(), kit.open()
+        await first.submit("a")
+        await second.submit("b")
+        await first.close()
+        assert running(), "the second one is still open"
+        await second.close()
+        await until(lambda: not running())
+        third = kit.open()
+        await third.submit("c")
+        await third.close()
+        await until(lambda: not running())
+
+    import anyio
+
+    anyio.run(go)
+    assert len(told.named("kernel.run")) == 3 and sum(v for v, _ in told.points("kernel.run.count")) == 3

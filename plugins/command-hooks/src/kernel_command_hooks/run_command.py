@@ -151,8 +151,8 @@ def environment(call: Call, places: dict[str, str]) -> dict[str, str]:
     session, event = call.session, call.event
     env = {**_inherited(session), **places, "CLAUDE_CODE_SESSION_ID": session.id}
     for name in _MOVING:
-        if name in os.environ:
-            env[name] = os.environ[name]
+        if value := session.environment.get(name) or os.environ.get(name):
+            env[name] = value
     effort = (event.effort or {}).get("level") or session.effort
     if effort:
         env["CLAUDE_EFFORT"] = effort

@@ -80,7 +80,8 @@ class Calls:
             span = recorder.begin("tool", self.watch.parent(), {
                 "tool_name": recorder.tool_name(name), "tool_use_id": call_id, "gen_ai.tool.call.id": call_id,
                 **self.watch.agent_ids(), **recorder.attribution(session)})
-            call = self._open[call_id] = recorder.calls[call_id] = Call(id=call_id, name=name, input=input, span=span)
+            call = self._open[call_id] = Call(id=call_id, name=name, input=input, span=span)
+            recorder.calls[call_id] = name, span.place
             self._announced.pop(call_id, None)
         return call
 
@@ -197,7 +198,8 @@ class Calls:
         failed = bool(block.get("is_error"))
         if failed and not call.code:
             early = _EARLY.match(text)
-            call.code, call.error = early[1] if early else "cancelled" if not call.ran and not call.decision else "error", text
+            call.error = text
+            call.code = early[1] if early else "error" if call.ran else "not_run" if call.decision else "cancelled"
         elif not failed:
             call.code = ""
         weight = size(content)

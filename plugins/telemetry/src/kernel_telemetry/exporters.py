@@ -61,7 +61,7 @@ def outlets(pipeline: Pipeline) -> Outlets:
 
 def made(pipeline: Pipeline) -> Made:
     """Readers and exporters of the three signals."""
-    switches, hurry = pipeline.switches, pipeline.hurry
+    switches, pipeline.hurry = pipeline.switches, []
     helper = otlp.Helper(pipeline) if switches.helper else None
     readers, logs, spans = list[MetricReader](), list[LogRecordExporter](), list[SpanExporter]()
 
@@ -73,13 +73,13 @@ def made(pipeline: Pipeline) -> Made:
             pipeline.failures.append(f"plugin telemetry: {signal} are not exported by {name}: {why}")
 
     for name in switches.metrics.exporters:
-        attempt("metrics", name, lambda name=name: readers.append(_reader(name, switches, helper, hurry)))  # type: ignore[misc]
+        attempt("metrics", name, lambda name=name: readers.append(_reader(name, pipeline, helper)))  # type: ignore[misc]
     for name in switches.logs.exporters:
         attempt("events", name, lambda name=name: logs.append(  # type: ignore[misc]
-            ConsoleLogRecordExporter() if name == "console" else otlp.exporter("logs", switches, helper, hurry)))
+            ConsoleLogRecordExporter() if name == "console" else otlp.exporter("logs", pipeline, helper)))
     for name in switches.traces.exporters:
         attempt("traces", name, lambda name=name: spans.append(  # type: ignore[misc]
-            ConsoleSpanExporter() if name == "console" else otlp.exporter("traces", switches, helper, hurry)))
+            ConsoleSpanExporter() if name == "console" else otlp.exporter("traces", pipeline, helper)))
     return readers, logs, spans
 
 
@@ -90,23 +90,34 @@ def temporality(cumulative: bool) -> dict[type, AggregationTemporality]:
     return dict.fromkeys((Counter, ObservableCounter, Histogram), AggregationTemporality.DELTA)
 
 
-def _reader(name: str, switches: Switches, helper: otlp.Helper | None, hurry: list[threading.Event]) -> MetricReader:
+def _reader(name: str, pipeline: Pipeline, helper: otlp.Helper | None) -> MetricReader:
     if name == "prometheus":
         return otlp.prometheus()
+    switches = pipeline.switches
     preferred = temporality(switches.cumulative)
     exporter: MetricExporter = (ConsoleMetricExporter(preferred_temporality=preferred) if name == "console"
-                                else otlp.exporter("metrics", switches, helper, hurry, preferred))
+                                else otlp.exporter("metrics", pipeline, helper, preferred))
     return PeriodicExportingMetricReader(exporter, export_interval_millis=switches.metrics.interval_ms)
 
 
 def _hear_the_sdk(pipeline: Pipeline) -> None:
     """What the SDK has to say about exports goes to the debug log, not to stderr."""
-    class ToDebug(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            pipeline.log(f"telemetry: {pipeline.secrets.hide(record.getMessage())}")
+    _to_debug.pipeline = pipeline
+    for name in ("opentelemetry", "grpc"):
+        logging.getLogger(name).addHandler(_to_debug)  # the same one is added once
 
-    for name in ("opentelemetry", "urllib3", "grpc"):
-        logging.getLogger(name).addHandler(ToDebug(logging.WARNING))
+
+class _ToDebug(logging.Handler):
+    """The SDK's loggers are the process's: they tell the pipeline that began last."""
+
+    pipeline: Pipeline | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.pipeline is not None:
+            self.pipeline.log(f"telemetry: {self.pipeline.secrets.hide(record.getMessage())}")
+
+
+_to_debug = _ToDebug(logging.WARNING)
 
 
 class Outlets:
@@ -177,6 +188,13 @@ class Outlets:
             thread.start()
         for thread in threads:
             thread.join(seconds)
+
+
+    def shutdown(self) -> None:
+        """End the SDK's threads; what they still export is not waited for."""
+        for part in (*self._spans, self._logs, self._meters):
+            if part is not None:
+                _quietly(lambda _, part=part: part.shutdown(), 0.0)  # type: ignore[misc]
 
 
 def _quietly(wait: Callable[[int], Any], seconds: float) -> None:

@@ -123,12 +123,10 @@ class Hearing:
             if manifest is None or (plugin.module is None and plugin.loaded is not None):
                 continue
             name, market = redaction.plugin_name(plugin.id, recorder.switches.official, recorder.switches.details)
-            if plugin.source == "distribution" and (plugin.distribution or "").startswith("kernel-"):
-                name, market = plugin.name, "builtin"
             root = plugin.root
             recorder.event("plugin_loaded", {
                 "plugin.name": name, "marketplace.name": market, "plugin.version": plugin.version or None,
-                "plugin.scope": {"distribution": "builtin", "inline": "session"}.get(plugin.source, "user"),
+                "plugin.scope": {"distribution": "environment", "inline": "session"}.get(plugin.source, "user"),
                 "enabled_via": plugin.source, "plugin_id_hash": redaction.hashed(plugin.id),
                 "has_hooks": manifest.hooks is not None or (root / "hooks" / "hooks.json").exists(),
                 "has_mcp": manifest.mcp_servers is not None or (root / ".mcp.json").exists(), "host_owned_mcp": False,
@@ -190,8 +188,7 @@ class Hearing:
         session, recorder = self.watch.session, self.watch.recorder
         if session.parent is not None:
             return
-        call = recorder.calls.get(call_id)
-        left = call is not None and call.name == "ExitPlanMode"
+        left = recorder.calls.get(call_id, ("", None))[0] == "ExitPlanMode"
         self._mode_is(session.state.permission_mode, "exit_plan_mode" if left else None)
         for row in session.init_facts.get("mcp_servers") or ():
             name, status = str(row.get("name")), str(row.get("status"))

@@ -17,6 +17,7 @@ from kernel import (
     UserPromptExpansion,
     UserPromptSubmit,
 )
+from kernel_telemetry.redaction import plugin_name, tool_name
 from kernel_telemetry.spans import Span
 
 if TYPE_CHECKING:
@@ -123,7 +124,10 @@ class Hooks:
         counts = {"num_blocking": min(blocking, total), "num_non_blocking_error": min(errors, total), "num_cancelled": cancelled}
         counts["num_success"] = max(total - sum(counts.values()), 0)
         mine = {*running.plugins, CONFIGURED} if running.configured else running.plugins
-        took = {o.plugin: round(o.seconds * 1000, 3) for o in outcomes if o.plugin in mine}
+        took: dict[str, float] = {}
+        for outcome in (o for o in outcomes if o.plugin in mine):
+            name, _ = plugin_name(outcome.plugin, recorder.switches.official, recorder.switches.details)
+            took[name] = round(took.get(name, 0.0) + outcome.seconds * 1000, 3)
         recorder.event("hook_execution_complete", {
             **running.facts, **counts, "total_duration_ms": round(running.span.ms),
             "kernel.plugin_ms": msgspec.json.encode(took).decode()})
@@ -170,8 +174,6 @@ def event_hook(event: Event) -> str:
 
 def _public(event: Event) -> str:
     """The name without what users named."""
-    from kernel_telemetry.redaction import tool_name
-
     if type(event).matcher == "tool_name":
         return f"{event.event_name}:{tool_name(str(event.match_value or ''), details=False)}"
     plain = ("source", "trigger", "reason", "load_reason", "notification_type", "error")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from kernel import Extension, Session
@@ -32,9 +33,11 @@ class Life(Extension):
             return
         import anyio
 
-        switches = watch.recorder.switches
+        switches, pipeline = watch.recorder.switches, watch.recorder.pipeline
         seconds = (switches.shutdown_ms if session.options.print_mode else switches.flush_ms) / 1000
-        done = await anyio.to_thread.run_sync(watch.recorder.pipeline.flush, seconds, abandon_on_cancel=True)
+        pipeline.users -= 1
+        flush = partial(pipeline.flush, seconds, last=pipeline.users <= 0)
+        done = await anyio.to_thread.run_sync(flush, abandon_on_cancel=True)
         if not done:
             session.debug(f"telemetry: not everything was exported within {seconds:g} s")
         _say(session)

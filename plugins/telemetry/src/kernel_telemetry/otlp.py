@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import gzip
 import importlib
-import logging
 import os
 import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
@@ -29,7 +28,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 if TYPE_CHECKING:
     from kernel_telemetry.pipeline import Pipeline
-    from kernel_telemetry.switches import Signal, Switches
+    from kernel_telemetry.switches import Signal
 
 HELPER_S = 30.0
 TRIES = 3
@@ -44,19 +43,18 @@ class Missing(Exception):
     """A package is not installed; the text says how to get it."""
 
 
-def exporter(signal: str, switches: Switches, helper: Helper | None, hurry: list[threading.Event],
+def exporter(signal: str, pipeline: Pipeline, helper: Helper | None,
              preferred: dict[type, AggregationTemporality] | None = None) -> Any:
-    """The OTLP exporter of a signal.
+    """The OTLP exporter of a signal; ``pipeline.hurry`` gets what tells it that somebody waits.
 
-    :param hurry: gets what tells the exporter that somebody waits for it.
     :raises Missing: its package is not there.
     """
-    where: Signal = getattr(switches, signal)
+    where: Signal = getattr(pipeline.switches, signal)
     if where.protocol == "grpc":
         return _grpc(signal, where, {"preferred_temporality": preferred} if signal == "metrics" else {})
-    post = Post(signal, where, helper)
+    post = Post(signal, where, helper, lambda text: pipeline.log(text))
     made = Metrics(post, preferred) if signal == "metrics" else Logs(post) if signal == "logs" else Spans(post)
-    hurry.append(post.hurried)
+    pipeline.hurry.append(post.hurried)
     return made
 
 
@@ -134,12 +132,12 @@ class Post:
     :raises ValueError: it is no address.
     """
 
-    def __init__(self, signal: str, where: Signal, helper: Helper | None) -> None:
+    def __init__(self, signal: str, where: Signal, helper: Helper | None, log: Callable[[str], None]) -> None:
         self._url = where.endpoint or f"{_LOCAL}{signal}"
         if not self._url.startswith(("http://", "https://")):
             raise ValueError(f"the endpoint {self._url!r} is no http:// or https:// address")
         self._json = where.protocol == "http/json"
-        self._headers, self._helper = where.headers, helper
+        self._headers, self._helper, self._log = where.headers, helper, log
         self._gzip = _variable(signal, "COMPRESSION") == "gzip"
         timeout = _variable(signal, "TIMEOUT")
         self._seconds = float(timeout) if timeout.replace(".", "", 1).isdecimal() else 10.0
@@ -165,8 +163,7 @@ class Post:
                     return True
             except OSError as error:  # HTTPError and URLError are
                 status = error.code if isinstance(error, HTTPError) else None
-                log = logging.getLogger("opentelemetry.kernel")
-                log.warning("export to %s failed: %s", self._url.partition("?")[0], error)
+                self._log(f"telemetry: export to {self._url.partition('?')[0]} failed: {error}")
                 if attempt == TRIES or (status is not None and status not in AGAIN) or self.hurried.wait(2 ** (attempt - 1)):
                     return False
         return False

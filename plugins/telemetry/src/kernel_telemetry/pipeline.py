@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from kernel_telemetry.redaction import Secrets, clean
-from kernel_telemetry.spans import Place, Span, now
+from kernel_telemetry.spans import Place, Span
 
 if TYPE_CHECKING:
     from kernel_telemetry.exporters import Outlets
@@ -45,8 +45,11 @@ class Point(Struct):
 
 
 class _Flush(Struct):
+    """Export all that was put before. ``last``: nothing more will come for now."""
+
     done: threading.Event
     seconds: float
+    last: bool
 
 
 Record = Event | Point | Span | _Flush
@@ -64,16 +67,18 @@ class Pipeline:
         self.log: Callable[[str], None] = lambda text: None
         self.failures: list[str] = []
         """What a person must know: exporters that cannot be made, a headers helper that fails. Taken by ``Life``."""
-        self.secrets = Secrets()
+        given = [value for signal in (switches.metrics, switches.logs, switches.traces) for value in signal.headers.values()]
+        self.secrets = Secrets(more=[*given, *(value.rpartition(" ")[2] for value in given)])
         self.hurry: list[threading.Event] = []
         """Set while ``flush`` waits: a failed export is not tried again."""
         self.common: dict[str, Any] = {}
         """Attributes of every record that the thread finds out, such as ``user.id``."""
+        self.users = 0
+        """Conversations that are open."""
         self._make = make
         self._queue: deque[Record] = deque()
         self._some = threading.Event()
         self._dropped = 0
-        self._outlets: Outlets | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
@@ -83,30 +88,29 @@ class Pipeline:
             self._dropped += 1
             return
         self._queue.append(record)
-        if self._thread is None:
-            self._begin()
-        if not self._some.is_set():
-            self._some.set()
-
-    def flush(self, seconds: float) -> bool:
-        """Wait until all that was put is exported, at most that long. Whether it was."""
-        if self._thread is None:
-            return True
-        marker = _Flush(threading.Event(), seconds)
-        self._queue.append(marker)
-        self._some.set()
-        return marker.done.wait(seconds)
-
-    def _begin(self) -> None:
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
                 self._thread.start()
+        self._some.set()
+
+    def flush(self, seconds: float, *, last: bool = False) -> bool:
+        """Wait until all that was put is exported, at most that long. Whether it was.
+
+        :param last: the threads end then; a later record begins anew.
+        """
+        if self._thread is None:
+            return True
+        marker = _Flush(threading.Event(), seconds, last and "prometheus" not in self.switches.metrics.exporters)
+        self._queue.append(marker)
+        self._some.set()
+        return marker.done.wait(seconds)
 
     # -- the thread ------------------------------------------------------------------------------------------------------
     def _run(self) -> None:
+        outlets: Outlets | None = None
         try:
-            self._outlets = self._make(self)
+            outlets = self._make(self)
         except Exception as error:
             self.failures.append(f"plugin telemetry: nothing is exported: {type(error).__name__}: {error}")
         while True:
@@ -114,29 +118,28 @@ class Pipeline:
             self._some.clear()
             while self._queue:
                 record = self._queue.popleft()
-                try:
-                    self._one(record)
-                except Exception as error:
-                    self.log(f"telemetry: a record was lost: {type(error).__name__}: {error}")
+                if isinstance(record, _Flush):
+                    threading.Thread(target=self._flush, args=(outlets, record), name="telemetry flush", daemon=True).start()
+                    with self._lock:
+                        if record.last and not self._queue:
+                            self._thread = None
+                            return
+                elif outlets is not None:
+                    try:
+                        self._one(outlets, record)
+                    except Exception as error:
+                        self.log(f"telemetry: a record was lost: {type(error).__name__}: {error}")
             if self._dropped:
                 lost, self._dropped = self._dropped, 0
                 self.log(f"telemetry: {lost} records were dropped: more than {MOST} were waiting")
 
-    def _one(self, record: Record) -> None:
-        outlets = self._outlets
-        if isinstance(record, _Flush):
-            threading.Thread(target=self._flush, args=(record,), name="telemetry flush", daemon=True).start()
-        elif outlets is None:
-            return
-        elif isinstance(record, Event):
-            record.attributes = self._clean(record.attributes)
+    def _one(self, outlets: Outlets, record: Event | Point | Span) -> None:
+        record.attributes = self._clean(record.attributes)
+        if isinstance(record, Event):
             outlets.event(record)
         elif isinstance(record, Point):
-            record.attributes = self._clean(record.attributes)
             outlets.point(record)
         else:
-            record.end = record.end or now()
-            record.attributes = self._clean(record.attributes)
             record.events = [(name, time, self._clean(attributes, common=False)) for name, time, attributes in record.events]
             record.error = str(clean(record.error, self.secrets, self.switches.content_max))
             outlets.span(record)
@@ -145,11 +148,14 @@ class Pipeline:
         found = {name: clean(value, self.secrets, self.switches.content_max) for name, value in attributes.items()}
         return {name: value for name, value in {**(self.common if common else {}), **found}.items() if value is not None}
 
-    def _flush(self, asked: _Flush) -> None:
+    def _flush(self, outlets: Outlets | None, asked: _Flush) -> None:
         for event in self.hurry:
             event.set()
-        if self._outlets is not None:
-            self._outlets.flush(asked.seconds)
-        for event in self.hurry:
-            event.clear()
+        if outlets is not None:
+            outlets.flush(asked.seconds)
         asked.done.set()
+        if asked.last and outlets is not None:
+            outlets.shutdown()
+        else:
+            for event in self.hurry:
+                event.clear()

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -16,9 +16,6 @@ from kernel_telemetry.measures import Measures
 from kernel_telemetry.pipeline import Event, Pipeline, Point
 from kernel_telemetry.spans import Place, Span, now
 from kernel_telemetry.switches import as_any
-
-if TYPE_CHECKING:
-    from kernel_telemetry.calls import Call
 
 STATE = "telemetry"
 """``session.plugin_state[STATE]`` is the ``Watch`` of a context; the root's holds the ``Recorder``."""
@@ -45,8 +42,8 @@ class Recorder:
         self.sequence = 0
         self.interactions = 0
         self.interaction: Span | None = None
-        self.calls: dict[str, Call] = {}
-        """Calls of the run, by id, for the agents below them."""
+        self.calls: dict[str, tuple[str, Place]] = {}
+        """Names and places of the run's calls, by id, for the agents below them."""
         self.counted: dict[str, list[int]] = {}
         """Tokens told so far, by model: input, output, cache reads, cache writes."""
         self.models: dict[str, str] = {}
@@ -87,6 +84,8 @@ class Recorder:
     def event(self, name: str, attributes: dict[str, Any], place: Place | None = None, time: int = 0) -> None:
         """One event. ``None`` stands for an attribute that is not there."""
         self.sequence += 1
+        if not (self.switches.logs.exporters or self.switches.metrics.exporters):
+            return
         time = time or now()
         told = {k: as_any(v) if k in AS_TEXT and v is not None else v for k, v in attributes.items()}
         stamp = datetime.fromtimestamp(time / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

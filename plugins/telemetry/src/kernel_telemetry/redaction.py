@@ -14,6 +14,11 @@ TOOLS = frozenset((
     "StructuredOutput Task TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate TodoWrite ToolSearch WaitForMcpServers "
     "WebFetch WebSearch Write").split())
 """Tools that the contract names; every other name is somebody's own."""
+PLUGINS = frozenset((
+    "command-hooks compactor control demo durable embed evidence fleet guards headless inspector linter manager mcp memory "
+    "model-anthropic model-script output-styles permissions replay sandbox scaffold serve sessions skills store-sql "
+    "structured-output subagents telemetry terminal tools-files tools-shell tools-tasks tools-user tools-web").split())
+"""Plugins of this project; every other name is somebody's own."""
 AGENTS = frozenset("general-purpose Explore Plan fork claude-code-guide statusline-setup".split())
 EDITS = frozenset(("Edit", "Write", "NotebookEdit"))
 MARK = "[TRUNCATED]"
@@ -101,14 +106,11 @@ def agent_name(name: str, details: bool) -> str:
     return name if details or name in AGENTS else "custom"
 
 
-def market_of(plugin_id: str) -> str:
-    """``name@marketplace`` -> the marketplace."""
-    return plugin_id.partition("@")[2]
-
-
 def plugin_name(plugin_id: str, official: frozenset[str], details: bool) -> tuple[str, str]:
     """Plugin and marketplace as they are told."""
     name, _, market = plugin_id.partition("@")
+    if market in ("", "installed") and name in PLUGINS:
+        return name, "builtin"
     return (name, market) if details or market in official else ("third-party", "third-party")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from kernel import (
     Asker,
+    Child,
     Decider,
     Event,
     HookRunner,
@@ -76,6 +77,7 @@ def watch_of(telemetry: Telemetry, session: Session) -> Watch:
         session.hearers.append(watch.hearing.hear)
         if session.parent is None:
             telemetry.pipeline.log = session.debug
+            telemetry.pipeline.users += 1
     assert isinstance(watch, Watch)
     return watch
 
@@ -88,6 +90,7 @@ class Watch(Middleware):
     def __init__(self, session: Session, recorder: Recorder) -> None:
         self.session = session
         self.recorder = recorder
+        self._above: Place | None = None
         self.asks = Asks(self)
         self.calls = Calls(self)
         self.hooks = Hooks(self)
@@ -96,10 +99,10 @@ class Watch(Middleware):
     # -- where things belong -------------------------------------------------------------------------------------------------
     def parent(self) -> Place | None:
         """What requests and calls of this context stand under: the interaction, or the call that started the agent."""
-        if self.session.parent is not None:
-            call = self.recorder.calls.get(str(getattr(getattr(self.session, "spec", None), "tool_use_id", None)))
-            if call is not None:
-                return call.span.place
+        if self._above is None and isinstance(self.session, Child):
+            self._above = self.recorder.calls.get(str(self.session.spec.tool_use_id), ("", None))[1]
+        if self._above is not None:
+            return self._above
         return self.recorder.interaction.place if self.recorder.interaction else self.recorder.outer
 
     def agent_ids(self) -> dict[str, Any]:
