@@ -189,6 +189,14 @@ def test_a_page_is_exported(shell: Shell, said: tuple[str, str], tmp_path: Path)
     assert refused.returncode in (1, 2) and "Traceback" not in refused.stderr and "page.html" in refused.stderr
 
 
+@pytest.mark.skipif(not provides("commands", "sessions delete"), reason="needs what deletes sessions")
+def test_the_record_is_removed_with_its_session(shell: Shell) -> None:
+    session = shell.say("to be removed")
+    records = [p for p in Path(shell.env["HOME"]).rglob("inspect.jsonl") if p.parent.name == session]
+    assert len(records) == 1 and shell.kernel("sessions", "delete", session, "--yes").returncode == 0
+    assert not records[0].parent.exists()
+
+
 @pytest.mark.skipif(not provides("stores", "sql"), reason="needs a store of entries")
 def test_a_session_of_a_store_of_entries_is_shown(tmp_path: Path) -> None:
     shell = Shell(tmp_path)

@@ -101,6 +101,42 @@ def test_a_hook_that_fails_is_recorded_and_silent_ones_only_at_the_gate(tmp_path
     assert lines[1]["by"][0]["error"] == "RuntimeError: no such table"
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("[User] curl -H 'Authorization: Bearer abcd1234' https://x", "[User] curl -H 'Authorization: Bearer ***' https://x"),
+        ("TOKEN=abcd1234 run.sh --password hunter22", "TOKEN=*** run.sh --password ***"),
+        ('{"api_key": "sk-abcdef"}', '{"api_key": "***"}'),
+        ('[User] python3 "$CLAUDE_PROJECT_DIR/guard.py"', '[User] python3 "$CLAUDE_PROJECT_DIR/guard.py"'),
+        ("x" * 1000, "x" * 300),
+    ],
+)
+def test_commands_and_errors_are_kept_without_what_looks_like_a_secret(text: str, kept: str) -> None:
+    from kernel_inspector.recorder import _discreet
+
+    assert _discreet(text) == kept
+
+
+def test_an_interrupted_request_is_recorded_as_cut(tmp_path: Path) -> None:
+    async def play() -> Session:
+        made = kit(tmp_path, text("never heard"))
+        session = made.open()
+
+        async def slow(request: Any) -> Any:
+            session.interrupt()
+            await anyio.sleep(60)
+            yield {}
+
+        made.model.stream = slow
+        session.fold()
+        await session.submit("go")
+        await session.close()
+        return session
+
+    (request,) = of(record(anyio.run(play)), "request")
+    assert request["cut"] and "error" not in request
+
+
 def test_a_person_who_is_asked_is_recorded_with_the_time_that_was_waited(tmp_path: Path) -> None:
     async def play() -> Session:
         made = kit(tmp_path, call("Look", "a", at="x"), text("so"), policy=lambda name, input: "ask")

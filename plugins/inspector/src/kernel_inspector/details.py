@@ -196,15 +196,23 @@ def _records(records: list[dict[str, Any]]) -> list[Section]:
 
 def _request(lane: Lane, number: int) -> list[Section]:
     request: Request = lane.requests[number]
-    return [*_fields(f"Request {number + 1}", {
+    sections = _fields(f"Request {number + 1}", {
         "model": request.model, "took": _ms(request.ms), "first token after": _ms(request.ttft),
-        "from the cache": f"{request.read:,}" if request.read else None,
-        "into the cache": f"{request.written:,}" if request.written else None,
-        "past the cache": f"{request.fresh:,}", "out": f"{request.out:,}",
+        "cache read": f"{request.read:,}" if request.read else None,
+        "cache written": f"{request.written:,}" if request.written else None,
+        "not cached": f"{request.fresh:,}", "out": f"{request.out:,}",
         "cost": None if request.usd is None else f"${request.usd:.4f}",
-        "cache broken by": f"{request.broke} ({request.lost:,} tokens again)" if request.broke else None}),
-        {"title": "What it consisted of, estimated", "kind": "table", "head": ["part", "tokens"], "closed": True,
-         "rows": [[k, f"{v:,}"] for k, v in request.parts.items()]}] if request.tokens or request.parts else []
+        "cache broken by": f"{request.broke} ({request.lost:,} tokens again)" if request.broke else None})
+    if request.parts:
+        sections.append({"title": "What it consisted of, estimated", "kind": "table", "head": ["part", "tokens"], "closed": True,
+                         "rows": [[k, f"{v:,}"] for k, v in request.parts.items()]})
+    before = lane.asked.before(request)
+    if before:
+        sections.append({"title": f"System prompt and tools, {len(before)} parts", "kind": "table", "closed": True,
+                         "head": ["part", "from", "layer", "tokens"],
+                         "rows": [[short(name, 80), short(source, 80), short(layer, 40), f"{tokens:,}"]
+                                  for layer, name, source, tokens in before]})
+    return sections
 
 
 def _ms(value: Any) -> str | None:

@@ -6,6 +6,7 @@ is shown. A recorder that fails is off; it never counts against what it stands a
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from contextvars import ContextVar
@@ -51,6 +52,9 @@ KEPT = frozenset({"decision", "permissionDecision", "behavior", "continue", "ret
 """Fields of an answer whose value is kept; of all others the size is."""
 REASONS = frozenset({"reason", "permissionDecisionReason", "stopReason", "message"})
 ENDS = ("message_start", "message_delta")
+LOOKS_SECRET = (r"""((?:key|token|secret|passw(?:or)?d|authorization|bearer|credential)s?["']?"""  # a word for it,
+                r"""(?:\s*[=:]\s*|\s+)(?:bearer\s+)?["']?)"""  # how it is given,
+                r"""[^\s"']{4,}""")  # and what it is
 DECIDING: ContextVar[str] = ContextVar("deciding", default="")
 """The call that is being decided upon: a ``PermissionRequest`` does not name it."""
 OFF = Middleware()
@@ -113,6 +117,9 @@ class Recorder(Middleware):
         except Exception as error:
             line["error"] = {"kind": getattr(error, "kind", None) or type(error).__name__,
                              "status": getattr(error, "status", None)}
+            raise
+        except BaseException:  # the run was cancelled, or nobody listens any more
+            line["cut"] = True
             raise
         finally:
             self._requested(line, usage, clock.monotonic() - began)
@@ -264,16 +271,21 @@ def _told(outcome: Outcome) -> dict[str, Any]:
     """What one implementation answered: decisions by value, all else by size."""
     line: dict[str, Any] = {"plugin": outcome.plugin, "ms": _ms(outcome.seconds)}
     if outcome.error is not None:
-        line["error"] = f"{type(outcome.error).__name__}: {outcome.error}"[:REASON]
+        line["error"] = _discreet(f"{type(outcome.error).__name__}: {outcome.error}")
     if outcome.answer is not None:
         if outcome.answer.source and outcome.answer.source != outcome.plugin:
-            line["source"] = outcome.answer.source[:REASON]
+            line["source"] = _discreet(outcome.answer.source)
         says: dict[str, Any] = {}
         _flatten(outcome.answer.to_wire(), says)
         if {says.get("decision"), says.get("permissionDecision"), says.get("behavior")} & {"allow", "approve"}:
             says = {k: len(v) if k in REASONS else v for k, v in says.items()}
         line["says"] = says
     return line
+
+
+def _discreet(text: str) -> str:
+    """A command or an error, without what looks like a secret in it."""
+    return re.sub(LOOKS_SECRET, r"\1***", text, flags=re.IGNORECASE)[:REASON]
 
 
 def _flatten(wire: dict[str, Any], says: dict[str, Any]) -> None:

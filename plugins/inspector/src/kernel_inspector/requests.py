@@ -36,6 +36,15 @@ class Requests:
         """What requests from now on begin with."""
         self._parts[str(record.get("id"))] = record
 
+    def before(self, request: Request) -> list[tuple[str, str, str, int]]:
+        """What stands before a request's history: layer, name, who brought it, and its share of the tokens; the largest first."""
+        fixed = self._parts.get(request.begins) or {}
+        found = [(kind, part) for kind in ("system", "tools") for part in objects(fixed.get(kind))]
+        chars = {kind: sum(count(p.get("chars")) for k, p in found if k == kind) for kind in ("system", "tools")}
+        return sorted(((str(part.get("layer") or "tool"), str(part.get("name")), str(part.get("source") or ""),
+                        request.parts.get(kind, 0) * count(part.get("chars")) // max(1, chars[kind])) for kind, part in found),
+                      key=lambda row: -row[3])
+
     def answer(self, ident: str, message: dict[str, Any], made: Request, sizes: dict[str, int], *, compacted: bool) -> Request:
         """An answer was read.
 
@@ -88,7 +97,7 @@ class Requests:
 
     def _measured(self, made: Request, before: Request | None, record: dict[str, Any]) -> None:
         made.ms, made.ttft, made.usd = number(record.get("ms")), number(record.get("ttft")), number(record.get("usd"))
-        made.window, made.estimated = count(record.get("window")), False
+        made.window, made.estimated, made.begins = count(record.get("window")), False, str(record.get("parts") or "")
         sizes = record.get("sizes")
         fixed = self._parts.get(str(record.get("parts"))) or {}
         _share(made, {str(k): count(v) for k, v in sizes.items()} if isinstance(sizes, dict) else {}, {

@@ -53,8 +53,12 @@ class Behind(Struct):
 
 
 class Request(Struct, omit_defaults=True):
-    """One request of a lane. ``read``, ``written``, ``fresh``: tokens from the cache, into it, past it; ``parts``: the same
-    tokens by what they are, estimated. ``broke``: what broke the cache; ``lost``: tokens that were therefore paid for again."""
+    """One request of a lane.
+
+    ``read``, ``written``, ``fresh``: tokens from the cache, into it, past it; ``parts``: the same tokens by what they are,
+    estimated. ``begins``: the name of what stands before the history. ``broke``: what broke the cache; ``lost``: tokens that were
+    therefore paid for again.
+    """
 
     at: int
     turn: int
@@ -69,8 +73,8 @@ class Request(Struct, omit_defaults=True):
     usd: float | None = None
     window: int = 0
     parts: dict[str, int] = field(default_factory=dict)
+    begins: str = ""
     estimated: bool = False
-    failed: str = ""
     broke: str = ""
     lost: int = 0
 
