@@ -165,7 +165,10 @@ def sessions(count: int, turns: int, delay: float) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="kernel-serve-") as place, model_server(turns, each=True, delay=delay) as model:
         bench = Bench(Path(place), model.url)
         try:
-            ids = beside(bench.open, [None] * count, 4)
+            ids = [bench.open()]
+            cpu = bench.cpu_s()
+            ids += [bench.open() for _ in range(count - 1)]
+            opening = (bench.cpu_s() - cpu) * 1000 / max(count - 1, 1)
             opened = bench.status()["rss_mb"]
             cpu, began = bench.cpu_s(), time.monotonic()
             done = [n for _ in range(3) for n, _ in beside(bench.ask, ids, count)]
@@ -180,6 +183,7 @@ def sessions(count: int, turns: int, delay: float) -> list[dict[str, Any]]:
         row(f"memory, {count} sessions opened", opened, "MB"),
         row(f"memory, {count} sessions behind {3 * turns + 3} turns each", status["rss_mb"], "MB", 500),
         row("memory of one more session", (status["rss_mb"] - bench.started["rss_mb"]) / count, "MB"),
+        row(f"CPU to open one more session, mean of {count - 1}", opening, "ms"),
         row(f"CPU of our own work per turn, median of {len(own)}", median(own), "ms"),
         row(f"CPU of our own work per turn, p95 of {len(own)}", percentile(own, .95), "ms", 20),
         row(f"CPU of the process per turn, all in all, mean of {sum(done)}", cpu * 1000 / sum(done), "ms"),

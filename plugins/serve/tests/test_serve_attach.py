@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -94,6 +95,30 @@ def test_a_malformed_line_ends_the_run_behind_the_prompts_before_it(shared: Any)
     assert done.returncode == 1
     assert [json.loads(line)["type"] for line in done.stdout.splitlines()][-1] == "result"
     assert "line 2 of stdin is not valid JSON" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_who_reads_slowly_loses_nothing(shared: Any) -> None:
+    """12 MB, of which the server keeps 2, through a pipe that is read at the end."""
+    big, count = "x" * 400_000, 30
+    turns = "".join(f"- text: '{n} {big}'\n" for n in range(count))
+    model = shared.script(f"name: s\nmodel: {{context_window: 100000000}}\nturns:\n{turns}", "big.yaml")
+    with subprocess.Popen([sys.executable, "-m", "kernel", "-p", "--attach", *LINES, "--model", model], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=shared.env, cwd=shared.project) as run:
+        assert run.stdin is not None and run.stdout is not None and run.stderr is not None
+        for n in range(count):
+            run.stdin.write(USER % (f"turn {n}", f"6a0f7a8e-0000-4000-8000-{n:012}"))
+        run.stdin.close()
+        first = run.stdout.readline()
+
+        def closed() -> bool:
+            row = shared.client().request("GET", f"/v1/sessions/{json.loads(first)['session_id']}")
+            return bool(row["state"] == "closed")
+
+        while not closed():
+            time.sleep(0.05)
+        said = [json.loads(line) for line in run.stdout]
+        assert [m["result"].split()[0] for m in said if m["type"] == "result"] == [str(n) for n in range(count)]
+        assert run.stderr.read() == "" and run.wait() == 0
 
 
 def test_without_a_server_it_says_what_to_do(world: Any) -> None:

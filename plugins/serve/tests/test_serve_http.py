@@ -171,7 +171,7 @@ def test_a_question_comes_again_for_a_client_that_comes_back(shared: Any) -> Non
 def test_who_is_too_slow_is_cut_and_stalls_nobody(shared: Any) -> None:
     """A client that reads nothing while 12 MiB are said; another one hears all the time."""
     big = "x" * 400_000
-    script = "name: s\nturns:\n" + "".join(f"- text: '{n} {big}'\n" for n in range(30))
+    script = "name: s\nmodel: {context_window: 100000000}\nturns:\n" + "".join(f"- text: '{n} {big}'\n" for n in range(30))
     row = shared.create(options={"model": shared.script(script, "big.yaml")})
     slow = shared.client()
     status, _ = slow._begin("GET", f"/v1/sessions/{row['id']}/events", None)

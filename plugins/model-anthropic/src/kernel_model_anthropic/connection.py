@@ -94,7 +94,7 @@ def _without_its_command_line() -> None:
         sys.modules["httpx._main"] = missing  # counts as an ImportError, for which httpx is prepared
         import httpx  # noqa: F401
 
-        del sys.modules["httpx._main"]
+        sys.modules.pop("httpx._main", None)  # another thread may have been here, too
 
 
 def _proxy_needs_tls() -> bool:

@@ -10,15 +10,13 @@ from urllib.parse import parse_qs
 
 from kernel import KernelError, UsageError
 from kernel_serve.http import Answer, Refused, Request
-from kernel_serve.live import Busy, Live, Unavailable
+from kernel_serve.live import CLOSING_S, Busy, Live, Unavailable
 from kernel_serve.wishes import read
 
 if TYPE_CHECKING:
     from kernel_serve.server import Server
 
 HEARTBEAT_S = 15.0
-CLOSING_S = 8.0
-"""``DELETE`` waits this long for the end."""
 BESIDE: dict[str, type] = {"uuid": str, "origin": dict, "isSynthetic": bool, "shouldQuery": bool}
 """What may stand beside a prompt, as in a line of stream input."""
 FRAMES = ("control_request", "control_response", "control_cancel_request")
@@ -42,7 +40,7 @@ async def stop(server: Server, request: Request, id: str) -> Answer:
 
 
 async def list_sessions(server: Server, request: Request, id: str) -> Answer:
-    return Answer({"sessions": [live.row() for live in server.sessions.values()]})
+    return Answer({"sessions": [live.row(result=False) for live in server.sessions.values()]})
 
 
 async def create(server: Server, request: Request, id: str) -> Answer:

@@ -24,6 +24,8 @@ from kernel_serve.wishes import Wish
 
 MOST_WAITING = 256
 """Prompts that may wait behind the running one."""
+CLOSING_S = 8.0
+"""A session that is told to end is waited for so long; one that does not is left behind."""
 TERMINATED = 143
 
 
@@ -120,7 +122,8 @@ class Live:
             return 0.0
         return time.monotonic() - max(talk.active if talk is not None else 0.0, self.left)
 
-    def row(self) -> dict[str, Any]:
+    def row(self, *, result: bool = True) -> dict[str, Any]:
+        """:param result: with the last result message, which may be long."""
         talk = self._conversation
         session = talk.session if talk is not None else None
         row: dict[str, Any] = {
@@ -129,8 +132,9 @@ class Live:
         if talk is not None and session is not None:
             row |= {"session_id": session.id, "model": session.model_info.id, "permission_mode": session.state.permission_mode,
                     "title": session.title, "turns": talk.turns, "cpu_s": round(talk.cpu_s, 4), "waiting": talk.waiting,
-                    "control": self.controlled,
-                    "result": json.loads(encode_output(talk.result)) if talk.result is not None else None}
+                    "control": self.controlled}
+            if result:
+                row["result"] = json.loads(encode_output(talk.result)) if talk.result is not None else None
         return row | (self.ended.result() if self.ended.done() else {})
 
     # -- the session's thread --------------------------------------------------------------------------------------------------

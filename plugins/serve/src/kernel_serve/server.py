@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from kernel import CONTRACT, Harness, SessionError, UsageError, __version__
 from kernel_serve import api, surroundings
 from kernel_serve.http import Answer, Application, Connection, Refused, Request
-from kernel_serve.live import Live
+from kernel_serve.live import CLOSING_S, Live
 from kernel_serve.places import peer_uid, token_file
 from kernel_serve.wishes import Wish
 
@@ -29,8 +29,6 @@ MOST_FILES = 8192
 LINGER_S = 60.0
 """A closed session's events can be read for so long."""
 MOST_CLOSED = 100
-CLOSING_S = 8.0
-"""Sessions have that time to end when the server does."""
 ALONE = ("durable",)
 """Middleware whose engine is one for a whole process."""
 LOCAL = ("127.0.0.1", "::1", "localhost")
@@ -77,7 +75,8 @@ class Server(Application):
             if self.tcp is not None:
                 listeners.append(await self._on_tcp(*self.tcp))
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                self._loop.add_signal_handler(number, self.stop, f"signal {signal.Signals(number).name}")
+                if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+                    self._loop.add_signal_handler(number, self.stop, f"signal {signal.Signals(number).name}")
             _more_files()
             surroundings.install()
             ready()
