@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 HEAVY = ("anthropic", "jsonschema", "yaml", "typer", "click", "rich", "tree_sitter", "tree_sitter_bash", "pydantic",
-         "importlib.metadata", "xml", "sqlite3", "multiprocessing")
+         "prompt_toolkit", "markdown_it", "importlib.metadata", "xml", "sqlite3", "multiprocessing")
 EVENTS = [
     {"type": "message_start", "message": {"id": "msg_1", "model": "m", "role": "assistant", "content": [], "usage": {}}},
     {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_terminal.lines import Line
-from kernel_terminal.safe import exact
+from kernel_terminal.safe import exact_line
 
 MOST_LINES = 60
 """A longer diff is cut; the number of lines that are not shown is said."""
@@ -106,7 +106,8 @@ def shown(found: list[Hunk], most: int = MOST_LINES) -> list[Line]:
             if done == most:
                 out.append([("dim", f"       … {total - done} more lines of the change")])
                 return out
-            sign, rest = text[:1] or " ", exact(text[1 : LINE_CHARS + 1])
+            sign = text[0] if text[:1] in ("+", "-") else " "
+            rest = exact_line(text.removeprefix(sign)[:LINE_CHARS])
             style = {"+": "added", "-": "removed"}.get(sign, "dim")
             end = "…" if len(text) > LINE_CHARS else ""
             out.append([("dim", f"{old if sign == '-' else new:>6} "), (style, f"{sign} {rest}{end}".rstrip())])

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from kernel_terminal import diff, rows
 from kernel_terminal.lines import Line, words
-from kernel_terminal.safe import exact, one_line, plain
+from kernel_terminal.safe import exact, exact_line, one_line, plain
 
 if TYPE_CHECKING:
     from kernel import PermissionCall, Verdict
@@ -89,7 +89,7 @@ def rule_texts(update: dict[str, Any]) -> list[str]:
         if isinstance(rule, dict) and isinstance(rule.get("toolName"), str):
             content = rule.get("ruleContent")
             inner = content.replace("\\", "\\\\").replace("(", r"\(").replace(")", r"\)") if isinstance(content, str) else ""
-            found.append(exact(f"{rule['toolName']}({inner})" if inner else rule["toolName"]))
+            found.append(exact_line(f"{rule['toolName']}({inner})" if inner else rule["toolName"]))
     return found
 
 
@@ -99,7 +99,7 @@ def _in_words(updates: list[dict[str, Any]]) -> str:
         if update.get("type") == "addRules" and (texts := rule_texts(update)):
             said.append(f"add the rule{'s' if len(texts) > 1 else ''} {', '.join(texts)}")
         elif update.get("type") == "addDirectories":
-            said.append(f"add the folder {', '.join(exact(d) for d in update.get('directories') or ())}")
+            said.append(f"add the folder {', '.join(exact_line(d) for d in update.get('directories') or ())}")
         elif update.get("type") == "setMode":
             said.append(f"go on in the mode {one_line(update.get('mode'))}")
     return " and ".join(said)
@@ -118,7 +118,8 @@ def _about(name: str, given: dict[str, Any], cwd: str) -> list[Line]:
     if change is not None:
         path = rows.shortened(str(given.get("file_path")), cwd)
         told = change if isinstance(change, str) else diff.told(change)
-        return [[("tool", f"  {exact(path)}"), ("dim", f"  {told}")], *(diff.shown(change) if isinstance(change, list) else [])]
+        lines = diff.shown(change) if isinstance(change, list) else []
+        return [[("tool", f"  {exact_line(path)}"), ("dim", f"  {told}")], *lines]
     if name == "Bash":
         described = given.get("description")
         out = _cut(exact(given.get("command", "")).split("\n"), COMMAND_LINES, "  $ ", "    ")
@@ -127,8 +128,8 @@ def _about(name: str, given: dict[str, Any], cwd: str) -> list[Line]:
         if given.get("run_in_background") is True:
             out.append([("dim", "  It goes on in the background.")])
         return out
-    lines = [f"{exact(key)}: {exact(_value(value))}" for key, value in given.items()]
-    return _cut([part for text in lines for part in text.split("\n")], INPUT_LINES, "  ", "  ")
+    given_lines = [f"{exact(key)}: {exact(_value(value))}" for key, value in given.items()]
+    return _cut([part for text in given_lines for part in text.split("\n")], INPUT_LINES, "  ", "  ")
 
 
 def _value(value: Any) -> str:
@@ -167,7 +168,7 @@ def plan(input: dict[str, Any], columns: int) -> Question:
         words("  (There is no plan in the plan file.)")]
     where = input.get("planFilePath")
     if isinstance(where, str):
-        body = [*body, [], [("dim", f"  The plan is in {exact(where)}")]]
+        body = [*body, [], [("dim", f"  The plan is in {exact_line(where)}")]]
     edits = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
     return Question("The plan is ready. Go on with it?", [
         Choice("Yes, and ask about each edit", {"behavior": "allow", "updatedPermissions": [{**edits, "mode": "default"}]}),
@@ -220,7 +221,7 @@ def consent(server: str, asked: dict[str, Any]) -> Question:
     name, url = one_line(server, 80), asked.get("url")
     body = [words(f"  {exact(part)}") for part in str(asked.get("message", "")).split("\n")[:INPUT_LINES]]
     if isinstance(url, str):
-        body.append(words(f"  {exact(url)[:2000]}"))
+        body.append(words(f"  {exact_line(url)[:LINE_CHARS]}"))
         return Question(f"The MCP server {name} wants you to open this address. Open it yourself, then say so.", [
             Choice("Done", "accept"), Choice("No", "decline")], body)
     return Question(f"The MCP server {name} asks. Answer it?", [Choice("Yes", "accept"), Choice("No", "decline")], body)
@@ -239,7 +240,7 @@ def of_field(name: str, schema: dict[str, Any], required: bool) -> Question:
         return Question(title, [Choice("Yes", True), Choice("No", False)], body)
     default = schema.get("default")
     return Question(title, body=body, open=f"{title}{'' if required else ' (may stay empty)'}",
-                    default="" if default is None else exact(default))
+                    default="" if default is None else exact_line(default))
 
 
 def field_value(schema: dict[str, Any], given: Given) -> Any:

@@ -29,6 +29,11 @@ def exact(text: object) -> str:
     return _STEERS.sub(lambda match: _escape(match[0]), str(text)).replace("\t", TAB)
 
 
+def exact_line(text: object) -> str:
+    """``exact`` on one line."""
+    return exact(text).replace("\n", "\\n")
+
+
 def one_line(text: object, limit: int = 300) -> str:
     """``plain`` on one line, at most so many characters."""
     joined = " ".join(plain(str(text)[: 4 * limit]).split())

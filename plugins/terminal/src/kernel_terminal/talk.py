@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MODES = ("default", "acceptEdits", "plan", "auto", "bypassPermissions")
 IDLE_S = 60.0
+STARTING = "Starting"
 TERMINAL = "hooks.terminal"
 """Where the plugin ``command-hooks`` looks for who writes a hook's sequence to the terminal."""
 
@@ -75,7 +76,7 @@ class Talk:
 
     async def _start(self) -> None:
         """Hooks and servers may take their time; what is typed meanwhile waits."""
-        self.view.start("Starting")
+        self.view.start(STARTING)
         self._busy = True
         try:
             with anyio.CancelScope() as scope:
@@ -174,7 +175,9 @@ class Talk:
             return
         self._queue.append(text)
         if self._busy and self.screen.plain:
-            self.view_show(self.view.note("The message waits; it goes to the model with its next step."))
+            starting = self.view.doing == STARTING
+            self.view_show(self.view.note("The message waits for the start." if starting else
+                                          "The message waits; it goes to the model with its next step."))
         self._wake()
         self.screen.changed()
 

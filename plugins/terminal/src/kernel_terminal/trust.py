@@ -14,7 +14,7 @@ from typing import Any
 from kernel import Settings, UsageError, config_dir, git_root
 from kernel_terminal.lines import Line, words
 from kernel_terminal.questions import Choice, Question
-from kernel_terminal.safe import exact
+from kernel_terminal.safe import exact_line
 
 MOST = 12
 """Entries of one kind that are listed; the others are counted."""
@@ -26,10 +26,10 @@ WIDENS = {"permissions.allow": "allow rules", "permissions.additionalDirectories
 
 def question(settings: Settings) -> Question:
     """What the folder brings, and what trusting it means."""
-    body: list[Line] = [words(f"  {exact(settings.project_root)}")]
+    body: list[Line] = [words(f"  {exact_line(settings.project_root)}")]
     for title, entries in brought(settings):
         body.append([("bold", f"  {title}:")])
-        body += [words(f"    {exact(entry)[:500]}") for entry in entries[:MOST]]
+        body += [words(f"    {exact_line(entry)[:500]}") for entry in entries[:MOST]]
         if len(entries) > MOST:
             body.append([("warn", f"    … and {len(entries) - MOST} more")])
     if len(body) == 1:

@@ -128,6 +128,9 @@ class View:
             if message.parent_tool_use_id is not None:
                 if kind == "tool_use":
                     self._step_of_agent(message.parent_tool_use_id, block)
+            elif kind == "text" and message.error:
+                self._answered = True
+                out += self._note(str(block.get("text", "")), "bad", "Error")
             elif kind == "text":
                 out += self._whole(str(block.get("text", "")))
             elif kind == "tool_use":
@@ -190,7 +193,7 @@ class View:
             texts = message.errors if isinstance(message.errors, list) else []
             said = message.result if isinstance(message.result, str) else "\n".join(map(str, texts)) or message.subtype
             if not (self._answered and isinstance(message.result, str)):
-                out += self._note(plain(said), "bad", "Error")
+                out += self._note(said, "bad", "Error")
         elif isinstance(message.result, str) and message.result.strip() and not self._answered:
             out += self._prose(message.result, "Result")
         took = message.duration_ms / 1000
@@ -292,6 +295,7 @@ class View:
     def _note(self, text: str, style: str, kind: str) -> list[Line]:
         if self.plain:
             return self._words(kind, text)
+        text = plain(text)
         mark = {"warn": "! ", "bad": "✗ "}.get(style, "  ")
         self._last_blank = True
         out: list[Line] = []
@@ -304,7 +308,7 @@ class View:
 
     def note(self, text: str) -> list[Line]:
         """The terminal's own word."""
-        return self._note(plain(text), "dim", "Note")
+        return self._note(text, "dim", "Note")
 
     def result(self, text: str) -> list[Line]:
         """What a command of the terminal answers: lines as they are."""
