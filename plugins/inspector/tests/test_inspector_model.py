@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from kernel_inspector import views
 from kernel_inspector.details import details
+from kernel_inspector.lane import answer_of
 from kernel_inspector.log import record_of
 from kernel_inspector.model import SessionModel, encoded
 from kernel_inspector.search import search
@@ -553,3 +554,19 @@ def test_whatever_stands_in_the_files_there_is_a_page(
     search(model, "a")
     search(model, "is:failed x")
     model.close()
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        ({"says": {"permissionDecision": "deny", "permissionDecisionReason": "not here"}}, "deny: not here"),
+        ({"says": {"permissionDecision": "allow", "permissionDecisionReason": 12}}, "allow; permissionDecisionReason (12 characters)"),
+        ({"says": {"additionalContext": 1200, "continue": False}}, "additionalContext (1,200 characters), continue False"),
+        ({"says": {"decision": "block", "reason": "tests fail"}}, "block: tests fail"),
+        ({"error": "TimeoutError: no answer within 660 s"}, "failed: TimeoutError: no answer within 660 s"),
+        ({}, "silent"),
+        ({"says": [1]}, "silent"),
+    ],
+)
+def test_what_a_hook_answered_is_said_in_words(by: dict[str, Any], words: str) -> None:
+    assert answer_of(by) == words

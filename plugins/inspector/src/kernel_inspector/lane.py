@@ -13,6 +13,8 @@ from kernel_inspector.rows import Behind, Request, Row, about, count, number, ob
 from kernel_inspector.source import Place
 
 CHAIN = frozenset({"user", "assistant", "system", "attachment", "progress"})
+DECISIONS = ("permissionDecision", "decision", "behavior")
+REASONS = ("permissionDecisionReason", "reason", "message", "stopReason")
 INTERRUPTED = "[Request interrupted"
 TURN_EVENTS = frozenset({"UserPromptSubmit", "UserPromptExpansion", "SessionStart", "Setup"})
 """Events that are raised before the prompt is written down, and belong to the turn that it begins."""
@@ -344,14 +346,17 @@ class Lane:
 
 
 def answer_of(by: dict[str, Any]) -> str:
-    """What one hook answered, in a few words."""
+    """What one hook answered, in a few words: the decision, its reason, then what else it said by its size."""
     if by.get("error"):
         return f"failed: {short(by['error'])}"
     says = by.get("says")
     if not isinstance(says, dict) or not says:
         return "silent"
-    return ", ".join(f"{short(k, 40)} {f'({v} characters)' if isinstance(v, int) and not isinstance(v, bool) else short(v)}"
-                     for k, v in says.items())
+    decided = [short(says[k]) for k in DECISIONS if isinstance(says.get(k), str)]
+    reasons = [short(says[k], 300) for k in REASONS if isinstance(says.get(k), str)]
+    rest = [f"{short(k, 40)} ({v:,} characters)" if isinstance(v, int) and not isinstance(v, bool) else f"{short(k, 40)} {short(v)}"
+            for k, v in says.items() if not (k in DECISIONS + REASONS and isinstance(v, str))]
+    return "; ".join(filter(None, [": ".join([*decided, *reasons]), ", ".join(rest)]))
 
 
 def _says(by: dict[str, Any], name: str) -> Any:

@@ -52,9 +52,9 @@ KEPT = frozenset({"decision", "permissionDecision", "behavior", "continue", "ret
 """Fields of an answer whose value is kept; of all others the size is."""
 REASONS = frozenset({"reason", "permissionDecisionReason", "stopReason", "message"})
 ENDS = ("message_start", "message_delta")
-LOOKS_SECRET = (r"""((?:key|token|secret|passw(?:or)?d|authorization|bearer|credential)s?["']?"""  # a word for it,
-                r"""(?:\s*[=:]\s*|\s+)(?:bearer\s+)?["']?)"""  # how it is given,
-                r"""[^\s"']{4,}""")  # and what it is
+GIVEN_AWAY = (r"""((?:key|token|secret|passw(?:or)?d|authorization|bearer|credential)s?["']?"""  # a word for it,
+              r"""(?:\s*[=:]\s*|\s+)(?:bearer\s+)?["']?)"""  # how it is given,
+              r"""[^\s"']{4,}""")  # and what it is
 DECIDING: ContextVar[str] = ContextVar("deciding", default="")
 """The call that is being decided upon: a ``PermissionRequest`` does not name it."""
 OFF = Middleware()
@@ -285,7 +285,7 @@ def _told(outcome: Outcome) -> dict[str, Any]:
 
 def _discreet(text: str) -> str:
     """A command or an error, without what looks like a secret in it."""
-    return re.sub(LOOKS_SECRET, r"\1***", text, flags=re.IGNORECASE)[:REASON]
+    return re.sub(GIVEN_AWAY, r"\1***", text, flags=re.IGNORECASE)[:REASON]
 
 
 def _flatten(wire: dict[str, Any], says: dict[str, Any]) -> None:
