@@ -560,7 +560,10 @@ def test_whatever_stands_in_the_files_there_is_a_page(
     ("by", "words"),
     [
         ({"says": {"permissionDecision": "deny", "permissionDecisionReason": "not here"}}, "deny: not here"),
-        ({"says": {"permissionDecision": "allow", "permissionDecisionReason": 12}}, "allow; permissionDecisionReason (12 characters)"),
+        (
+            {"says": {"permissionDecision": "allow", "permissionDecisionReason": 12}},
+            "allow; permissionDecisionReason (12 characters)",
+        ),
         ({"says": {"additionalContext": 1200, "continue": False}}, "additionalContext (1,200 characters), continue False"),
         ({"says": {"decision": "block", "reason": "tests fail"}}, "block: tests fail"),
         ({"error": "TimeoutError: no answer within 660 s"}, "failed: TimeoutError: no answer within 660 s"),

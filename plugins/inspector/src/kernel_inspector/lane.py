@@ -354,7 +354,7 @@ def answer_of(by: dict[str, Any]) -> str:
         return "silent"
     decided = [short(says[k]) for k in DECISIONS if isinstance(says.get(k), str)]
     reasons = [short(says[k], 300) for k in REASONS if isinstance(says.get(k), str)]
-    rest = [f"{short(k, 40)} ({v:,} characters)" if isinstance(v, int) and not isinstance(v, bool) else f"{short(k, 40)} {short(v)}"
+    rest = [f"{short(k, 40)} " + (f"({v:,} characters)" if isinstance(v, int) and not isinstance(v, bool) else short(v))
             for k, v in says.items() if not (k in DECISIONS + REASONS and isinstance(v, str))]
     return "; ".join(filter(None, [": ".join([*decided, *reasons]), ", ".join(rest)]))
 
