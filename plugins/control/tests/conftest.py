@@ -19,11 +19,15 @@ Frame = dict[str, Any]
 
 
 class Host:
-    """``seen``: all frames so far, in order. Whatever does not come within ``PATIENCE_S`` fails the test."""
+    """``seen``: all frames so far, in order. Whatever does not come within ``PATIENCE_S`` fails the test.
 
-    def __init__(self, folder: Path, script: str, *flags: str, **env: str) -> None:
+    :param slowly: one byte at a time, in both directions.
+    """
+
+    def __init__(self, folder: Path, script: str, *flags: str, slowly: bool = False, **env: str) -> None:
         (folder / "script.yaml").write_text(script)
         self.folder = folder
+        self.slowly = slowly
         self.seen: list[Frame] = []
         self.raw: list[bytes] = []
         self._queue: queue.Queue[bytes | None] = queue.Queue()
@@ -41,8 +45,11 @@ class Host:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._queue.put(line)
+        rest = b""
+        while chunk := os.read(self.process.stdout.fileno(), 1 if self.slowly else 1 << 16):
+            *lines, rest = (rest + chunk).split(b"\n") if b"\n" in chunk else (rest + chunk,)
+            for line in lines:
+                self._queue.put(line + b"\n")
         self._queue.put(None)
 
     def _read_errors(self) -> None:
@@ -59,8 +66,9 @@ class Host:
 
     def write(self, data: bytes) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(data)
-        self.process.stdin.flush()
+        for piece in (data[n:n + 1] for n in range(len(data))) if self.slowly else (data,):
+            self.process.stdin.write(piece)
+            self.process.stdin.flush()
 
     def next(self) -> Frame:
         line = self._queue.get(timeout=PATIENCE_S)
@@ -134,7 +142,7 @@ def host(tmp_path: Path) -> Iterator[Callable[..., Host]]:
     """Starts hosts: ``host(script, *flags, **environment)``."""
     started: list[Host] = []
 
-    def start(script: str, *flags: str, **env: str) -> Host:
+    def start(script: str, *flags: str, **env: Any) -> Host:
         started.append(Host(tmp_path, script, *flags, **env))
         return started[-1]
 

@@ -85,6 +85,17 @@ def test_what_the_model_is_told() -> None:
     assert everything.permission == "free" and everything.is_concurrency_safe({})
 
 
+class Shop:
+    def price(self, item: str) -> str:
+        """Tells a price."""
+        return f"{item}: 3"
+
+
+def test_methods_are_tools_without_self() -> None:
+    made = tool(Shop().price)
+    assert list(made.input_schema["properties"]) == ["item"] and made("tea") == "tea: 3"
+
+
 def test_it_stays_a_function() -> None:
     assert everything("a", mode="deep").startswith("a 10 deep") and everything.__name__ == "everything"
 

@@ -366,8 +366,7 @@ class Agent:
         running = extra.get("json_schema")
         extra["json_schema"] = schema
         try:
-            for extension in harness.extensions:
-                extension.check(harness)
+            harness.extensions.get("structured-output").check(harness)
         finally:
             extra["json_schema"] = running
             if running is None:
@@ -376,4 +375,4 @@ class Agent:
 
 
 def _cut_off() -> Exception:
-    return Interrupted(f"the turn did not end within {GRACE_S:g} s and was cut off", reason="cut_off")
+    return Interrupted("the turn was cut off before it came to its end", reason="cut_off")
