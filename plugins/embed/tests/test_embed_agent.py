@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -149,6 +151,43 @@ async def test_cancelling_who_waits_ends_the_turn_and_leaves_the_conversation_le
         assert (await agent.ask("go on")).text == "and on"
     legal(model.requests[-1])
     assert len(results_of(model.requests[-1])) == 2
+
+
+async def test_wherever_a_waiter_is_cancelled_the_next_request_is_legal(scripted: Make) -> None:
+    seed = 1 if "KERNEL_SAME_EXAMPLES" in os.environ else random.SystemRandom().randrange(1 << 31)
+    chance = random.Random(seed)
+
+    @tool(permission="free", parallel=True)
+    async def rest(seconds: float) -> str:
+        """Rests."""
+        await anyio.sleep(seconds)
+        return "rested"
+
+    def turn(body: dict[str, Any]) -> Any:
+        calls = [call("rest", f"call_{len(model.requests)}_{n}", seconds=chance.uniform(0, 0.004))
+                 for n in range(chance.choice([0, 1, 3]))]
+        return [text("I go on."), *calls]
+
+    agent, model = scripted(*[turn] * 10_000, tools=[rest])
+    cancelled = 0
+    async with agent:
+        for number in range(40):
+            with anyio.move_on_after(chance.uniform(0, 0.03)) as scope:
+                if number % 3 == 0:
+                    await agent.ask(f"prompt {number}")
+                elif number % 3 == 1:
+                    async for _ in agent.stream(f"prompt {number}"):
+                        pass
+                else:
+                    async with agent.stream(f"prompt {number}") as running:
+                        async for _ in running:
+                            await anyio.sleep(0.001)
+            cancelled += scope.cancelled_caught
+        model.turns.insert(0, text("the end"))
+        assert (await agent.ask("end")).text == "the end"
+    for request in model.requests:
+        legal(request)
+    assert cancelled, f"seed {seed}: nothing was cancelled"
 
 
 async def test_a_turn_that_does_not_end_by_itself_is_cut_off(scripted: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -366,7 +366,8 @@ class Agent:
         running = extra.get("json_schema")
         extra["json_schema"] = schema
         try:
-            harness.extensions.get("structured-output").check(harness)
+            if (extension := harness.extensions.get("structured-output")) is not None:
+                extension.check(harness)
         finally:
             extra["json_schema"] = running
             if running is None:

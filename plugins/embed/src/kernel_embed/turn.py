@@ -62,8 +62,8 @@ class Reply(Struct, Generic[T], frozen=True):
 class Turn(Generic[T]):
     """Made by ``agent.stream()``. Iterate it for its messages, or wait for ``reply()``.
 
-    A turn that fails raises ``TurnFailed`` behind its last message. Leaving a loop early does not end the turn, ``async with``
-    does; so does the cancellation of who waits for it. In both cases the conversation can go on.
+    A turn that fails raises ``TurnFailed`` behind its last message. The cancellation of who waits for it ends it, and so does
+    leaving an ``async with`` around it; leaving a loop early does not. The conversation can go on.
     """
 
     def __init__(self, agent: Agent, prompt: str | list[Block] | None, *, output: Any, schema: dict[str, Any] | None,
