@@ -291,8 +291,9 @@ def happen(run: Run, chance: random.Random) -> None:
     elif case.action == "close stdout":
         assert process.stdout is not None
         process.stdout.close()
-    if process.stdin is not None and not process.stdin.closed and case.action in ("int", "close stdout"):
-        wait(run, lambda: bool(run.results), 15.0)  # a program ends its input when it has what it wants
+    if process.stdin is not None and not process.stdin.closed and case.action in ("int", "int int", "close stdout"):
+        wait(run, lambda: bool(run.results), 15.0)  # a program ends its input when it has what it wants; of two signals that
+        # come at once the system may deliver one
         process.stdin.close()
 
 
