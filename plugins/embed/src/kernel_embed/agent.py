@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, cast, overload
 
 import anyio
 
@@ -22,7 +22,7 @@ from kernel_embed.notices import LOG, Notice, Notices
 from kernel_embed.setup import check_tools, folder, merged, register, require
 from kernel_embed.signatures import schema_of
 from kernel_embed.tools import FunctionTool
-from kernel_embed.turn import Message, Reply, Turn, of_turn
+from kernel_embed.turn import Message, Reply, Turn
 
 T = TypeVar("T")
 GRACE_S = 5.0
@@ -254,7 +254,7 @@ class Agent:
                 if self._queue:
                     await self._run(session, self._queue.popleft())
                 else:
-                    await self._wait()
+                    await self._news.wait()
         except BaseException as error:
             if opened.done():
                 raise
@@ -268,9 +268,6 @@ class Agent:
             if session is not None:
                 with anyio.CancelScope(shield=True):
                     await session.close()
-
-    async def _wait(self) -> None:
-        await self._news.wait()
 
     def _ring(self) -> None:
         self._news.set()
@@ -295,10 +292,11 @@ class Agent:
 
     def _hear(self, message: Output) -> None:
         self._notices.hear(message)
+        known = cast("Message", message)
         if self._current is not None:
-            self._current._take(of_turn(message))
+            self._current._take(known)
         else:
-            self._early.append(of_turn(message))
+            self._early.append(known)
 
     async def _run(self, session: Session, turn: Turn[Any]) -> None:
         self._current = turn

@@ -14,7 +14,6 @@ from kernel import (
     AssistantMessage,
     Block,
     ConversationReset,
-    Output,
     ResultMessage,
     StreamMessage,
     SystemMessage,
@@ -209,8 +208,3 @@ class Turn(Generic[T]):
     def _ring(self) -> None:
         self._wake.set()
         self._wake = anyio.Event()
-
-
-def of_turn(message: Output) -> Message:
-    assert isinstance(message, Message)
-    return message
