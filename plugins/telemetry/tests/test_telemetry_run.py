@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings as hypothesis_settings, strategies as st
 from kernel_telemetry import measures, spans
 
-from kernel import AssistantMessage, ModelError, ResultMessage, Tool, ToolResult, UserMessage, encode_output
+from kernel import AssistantMessage, ModelError, Prices, ResultMessage, Tool, ToolResult, UserMessage, encode_output
 from kernel.output import to_wire
 from kernel.testing import FakeClock, Kit, Turn, call, installed, text
 
@@ -64,7 +63,7 @@ def test_requests_that_no_middleware_sees_are_counted_with_the_result(tmp_path: 
 
             session = context.session
             request = ModelRequest(model="other", max_tokens=100, system=[], tools=[], history=History([("user", "judge")]))
-            other = ScriptedModel([text("fine")])
+            other = ScriptedModel([text("fine")], prices=Prices(input=1, output=1, cache_write=1, cache_read=1))
             info = other.resolve("other")
             assert info is not None
             await side_request(session, request, info, provider=other)
@@ -74,6 +73,8 @@ def test_requests_that_no_middleware_sees_are_counted_with_the_result(tmp_path: 
     counted = {(a["model"], a["query_source"]): v for v, a in told.points("claude_code.token.usage") if a["type"] == "input"}
     assert counted == {("sonnet", "main"): 20, ("other", "auxiliary"): 10}
     assert run.result.model_usage["other"]["inputTokens"] == 10
+    cost = {a["model"]: v for v, a in told.points("claude_code.cost.usage")}
+    assert cost == {"other": pytest.approx(run.result.total_cost_usd)} and cost["other"] > 0
 
 
 # -- decisions ----------------------------------------------------------------------------------------------------------
@@ -172,6 +173,16 @@ def test_a_shell_sees_the_span_that_runs_it_and_no_setting_of_telemetry(tmp_path
         assert place is not None and (place.trace_id, place.span_id) == (running[ident].trace_id, running[ident].span_id)
         assert count == "0"
     assert "TRACEPARENT" not in run.session.environment, "gone when the run is over"
+
+
+@pytest.mark.skipif(not installed("command-hooks"), reason="needs command-hooks")
+def test_a_hook_finds_the_interaction(tmp_path: Path, told: Any) -> None:
+    command = f"echo $TRACEPARENT > {tmp_path}/seen"
+    Kit(tmp_path, [text("hi")], installed=["telemetry", "command-hooks"],
+        settings={"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": command}]}]}}).play("hello")
+    place = spans.parse((tmp_path / "seen").read_text())
+    [interaction] = [s for s in told.spans if s.name.endswith("interaction")]
+    assert place is not None and place.span_id == interaction.context.span_id
 
 
 @pytest.mark.parametrize("given", ["", "00-x-y-01", "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
@@ -341,15 +352,19 @@ def test_what_comes_before_the_exporters_is_not_lost(tmp_path: Path, told: Any, 
     assert told.named("user_prompt"), "raised before the model let the exporters begin"
 
 
-def test_the_queue_is_bounded(tmp_path: Path, told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kernel_telemetry import pipeline
+def test_the_queue_is_bounded_and_what_is_dropped_is_counted(tmp_path: Path, told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
 
+    from kernel_telemetry import exporters, pipeline
+
+    gate, made = threading.Event(), told.made
     monkeypatch.setattr(pipeline, "MOST", 5)
+    monkeypatch.setattr(exporters, "made", lambda pipeline: (gate.wait(10), made(pipeline))[1])
     lines: list[str] = []
-    kit = Kit(tmp_path, [text("hi")], installed=["telemetry"])
+    kit = Kit(tmp_path, [call("Nope"), lambda body: (gate.set(), text("hi"))[1]], installed=["telemetry"])
     kit.harness.debug_sink = lines.append
     assert kit.play("hello").text == "hi"
-    assert os.environ["CLAUDE_CODE_ENABLE_TELEMETRY"] == "1"
+    assert any("records were dropped: more than 5 were waiting" in line for line in lines)
 
 
 def test_threads_end_with_the_last_conversation_and_begin_anew(tmp_path: Path, told: Any) -> None:

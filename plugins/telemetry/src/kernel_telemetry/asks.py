@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from kernel_telemetry.watch import Watch
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
-TOKENS = (("input", "input_tokens"), ("output", "output_tokens"), ("cacheRead", "cache_read_input_tokens"),
-          ("cacheCreation", "cache_creation_input_tokens"))
+TOKENS = {"inputTokens": ("input", "input_tokens"), "outputTokens": ("output", "output_tokens"),
+          "cacheReadInputTokens": ("cacheRead", "cache_read_input_tokens"),
+          "cacheCreationInputTokens": ("cacheCreation", "cache_creation_input_tokens")}
+"""Name in ``modelUsage`` -> value of ``type``, field of ``Usage``."""
 FIRST_PARTY = "api.anthropic.com"
 
 
@@ -275,11 +277,11 @@ class Asks:
         told = {**ask.common(), "model": model}
         if told["speed"] == "normal":
             del told["speed"]
-        counted = recorder.counted.setdefault(model, [0, 0, 0, 0])
-        for place, (kind, field) in enumerate(TOKENS):
-            amount = getattr(usage, field)
-            counted[place] += amount
-            recorder.count("token.usage", amount, {**told, "type": kind})
+        counted = recorder.counted.setdefault(model, {})
+        for name, (kind, field) in TOKENS.items():
+            counted[name] = counted.get(name, 0) + getattr(usage, field)
+            recorder.count("token.usage", getattr(usage, field), {**told, "type": kind})
+        counted["costUSD"] = counted.get("costUSD", 0) + cost
         recorder.count("cost.usage", cost, told)
         if answering := spans.parse(attempt.headers.get("traceresponse", "")):
             ask.span.links.append(answering)

@@ -17,14 +17,15 @@ from kernel import (
     UserPromptSubmit,
 )
 from kernel_telemetry import redaction
+from kernel_telemetry.asks import TOKENS
 from kernel_telemetry.hooks import SOURCES
 from kernel_telemetry.spans import Span
 
 if TYPE_CHECKING:
     from kernel_telemetry.watch import Watch
 
-KINDS = {"inputTokens": "input", "outputTokens": "output", "cacheReadInputTokens": "cacheRead",
-         "cacheCreationInputTokens": "cacheCreation"}
+LEAST_USD = 1e-9
+"""Differences below it come from adding up."""
 MCP = "mcp"
 """The plugin whose state tells what MCP servers there are, where it is installed."""
 
@@ -279,12 +280,17 @@ class Hearing:
         """Requests that no middleware sees (another provider's): what the result counts beyond what was told."""
         recorder = self.watch.recorder
         for model, totals in message.model_usage.items():
-            counted = recorder.counted.setdefault(model, [0, 0, 0, 0])
-            for place, (key, kind) in enumerate(KINDS.items()):
-                more = int(totals.get(key) or 0) - counted[place]
+            counted = recorder.counted.setdefault(model, {})
+            told = {"model": model, "query_source": "auxiliary"}
+            for name, (kind, _) in TOKENS.items():
+                more = totals[name] - counted.get(name, 0)
                 if more > 0:
-                    counted[place] += more
-                    recorder.count("token.usage", more, {"model": model, "query_source": "auxiliary", "type": kind})
+                    counted[name] = totals[name]
+                    recorder.count("token.usage", more, {**told, "type": kind})
+            more = totals["costUSD"] - counted.get("costUSD", 0)
+            if more > LEAST_USD:
+                counted["costUSD"] = totals["costUSD"]
+                recorder.count("cost.usage", more, told)
 
 
 def _paths(declared: Any, folder: Any) -> int:

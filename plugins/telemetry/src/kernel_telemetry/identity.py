@@ -42,7 +42,7 @@ def user_id(log: Callable[[str], None]) -> str:
     try:
         found = _read(path).get(FIELD)
         return found if isinstance(found, str) and found else _keep(path, fresh)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         log(f"telemetry: user.id is new for this process: {path}: {error}")
         return fresh
 

@@ -14,8 +14,10 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 import msgspec
@@ -135,7 +137,8 @@ class Post:
     def __init__(self, signal: str, where: Signal, helper: Helper | None, log: Callable[[str], None]) -> None:
         self._url = where.endpoint or f"{_LOCAL}{signal}"
         if not self._url.startswith(("http://", "https://")):
-            raise ValueError(f"the endpoint {self._url!r} is no http:// or https:// address")
+            raise ValueError("the endpoint is no http:// or https:// address")
+        self._shown = f"{urlsplit(self._url).hostname}{urlsplit(self._url).path}"  # the rest may hold a password
         self._json = where.protocol == "http/json"
         self._headers, self._helper, self._log = where.headers, helper, log
         self._gzip = _variable(signal, "COMPRESSION") == "gzip"
@@ -161,9 +164,9 @@ class Post:
             try:
                 with self._open(Request(self._url, body, headers), timeout=self._seconds):  # noqa: S310  # the scheme was looked at
                     return True
-            except OSError as error:  # HTTPError and URLError are
+            except (OSError, HTTPException) as error:  # HTTPError and URLError are an OSError
                 status = error.code if isinstance(error, HTTPError) else None
-                self._log(f"telemetry: export to {self._url.partition('?')[0]} failed: {error}")
+                self._log(f"telemetry: export to {self._shown} failed: {error}")
                 if attempt == TRIES or (status is not None and status not in AGAIN) or self.hurried.wait(2 ** (attempt - 1)):
                     return False
         return False

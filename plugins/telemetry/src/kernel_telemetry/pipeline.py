@@ -119,6 +119,7 @@ class Pipeline:
             while self._queue:
                 record = self._queue.popleft()
                 if isinstance(record, _Flush):
+                    self._tell_lost()
                     threading.Thread(target=self._flush, args=(outlets, record), name="telemetry flush", daemon=True).start()
                     with self._lock:
                         if record.last and not self._queue:
@@ -129,9 +130,12 @@ class Pipeline:
                         self._one(outlets, record)
                     except Exception as error:
                         self.log(f"telemetry: a record was lost: {type(error).__name__}: {error}")
-            if self._dropped:
-                lost, self._dropped = self._dropped, 0
-                self.log(f"telemetry: {lost} records were dropped: more than {MOST} were waiting")
+            self._tell_lost()
+
+    def _tell_lost(self) -> None:
+        if self._dropped:
+            lost, self._dropped = self._dropped, 0
+            self.log(f"telemetry: {lost} records were dropped: more than {MOST} were waiting")
 
     def _one(self, outlets: Outlets, record: Event | Point | Span) -> None:
         record.attributes = self._clean(record.attributes)

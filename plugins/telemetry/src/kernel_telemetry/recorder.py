@@ -44,8 +44,8 @@ class Recorder:
         self.interaction: Span | None = None
         self.calls: dict[str, tuple[str, Place]] = {}
         """Names and places of the run's calls, by id, for the agents below them."""
-        self.counted: dict[str, list[int]] = {}
-        """Tokens told so far, by model: input, output, cache reads, cache writes."""
+        self.counted: dict[str, dict[str, float]] = {}
+        """What was told so far, by model, under the names of ``modelUsage``."""
         self.models: dict[str, str] = {}
         """Models of subagents, by agent id."""
         self.busy: list[tuple[int, int]] = []
