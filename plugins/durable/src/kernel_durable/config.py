@@ -74,9 +74,17 @@ def engine(settings: Settings) -> StepEngine:
 
 def _made(url: str) -> StepEngine:
     scheme = url.partition("://")[0]
+    if scheme == "temporal":
+        try:
+            from kernel_durable.temporal_engine import TemporalEngine
+        except ImportError as error:
+            raise UsageError(f"the package {error.name} is not installed", context=f"{KEY}.database",
+                             hint="pip install kernel-durable[temporal]") from None
+        made: StepEngine = TemporalEngine(url)
+        return made
     if scheme in ("sqlite", "postgresql", "postgres"):
         from kernel_durable.dbos_engine import DbosEngine
 
         return DbosEngine(url.replace("postgres://", "postgresql://", 1))
-    raise UsageError("expected sqlite:////PATH or postgresql://USER@HOST/DATABASE",
+    raise UsageError("expected sqlite:////PATH, postgresql://USER@HOST/DATABASE or temporal://HOST:PORT/NAMESPACE",
                      context=f"{KEY}.database")
