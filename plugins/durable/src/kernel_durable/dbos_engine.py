@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 from uuid import uuid4
 
 import anyio
@@ -156,6 +156,7 @@ class DbosEngine:
     """
 
     name = "dbos"
+    _launched: ClassVar[DbosEngine | None] = None
 
     def __init__(self, url: str) -> None:
         from sqlalchemy.engine import make_url
@@ -168,7 +169,6 @@ class DbosEngine:
         self._runs: dict[str, DbosRun] = {}
         self._holder: Holder | None = None
         self._client: DBOSClient | None = None
-        self._launched = False
         self._listens = False
         self._workflow: Any = None
 
@@ -197,8 +197,10 @@ class DbosEngine:
         return self._client
 
     def _launch(self) -> None:
-        if self._launched:
+        if DbosEngine._launched is self:
             return
+        if DbosEngine._launched is not None:  # DBOS is one of a kind in a process
+            DBOS.destroy(destroy_registry=True)
         self._make()
         DBOS(config={"name": APPLICATION, "system_database_url": self._url, "application_version": VERSION,
                      "executor_id": self._me, "log_level": "CRITICAL", "serializer": Json(),
@@ -206,7 +208,7 @@ class DbosEngine:
         self._workflow = DBOS.workflow(name=WORKFLOW)(self._body())
         DBOS.listen_queues([self._me])
         DBOS.launch()
-        self._launched = True
+        DbosEngine._launched = self
 
     def _body(self) -> Callable[[str], Any]:
         async def book(spec: str) -> str:
@@ -340,9 +342,7 @@ class DbosEngine:
         if self._listens:
             with suppress(Exception):
                 self._ask().delete_queue(self._me)
-        if self._launched:
-            self._launched = False
-            DBOS.destroy(destroy_registry=True)
+            self._listens = False
         if self._client is not None:
             self._client.destroy()
             self._client = None

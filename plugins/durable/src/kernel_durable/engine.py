@@ -95,4 +95,4 @@ class StepEngine(Protocol):
         """Forget runs that were over before that time; how many there were."""
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """Leave the runs that are on, and let go of what must not outlive the event loop. It may be used again."""

@@ -49,3 +49,4 @@ class DurableExtension(Extension):
     async def close(self, session: Session) -> None:
         if session.parent is None:
             await keeper_of(session).leave()
+            await keeper_of(session).engine.close()
