@@ -212,6 +212,10 @@ def test_a_hook_that_blocks_or_exits_hurts_no_other_session(hooked: Any) -> None
         assert hooked.talk("hi", options={"model": model}).results()[0]["result"] == "hello"
     assert hooked.client().request("GET", f"/v1/sessions/{stuck['id']}")["state"] == "running"
     assert hooked.client().request("GET", "/v1/status")["running"] == 1
+    for _ in range(256):  # nobody hears them, and they do not pile up for ever
+        hooked.post(stuck["id"], "messages", prompt="more")
+    with pytest.raises(Rejected, match="too many prompts wait"):
+        hooked.post(stuck["id"], "messages", prompt="more")
     began = time.monotonic()
     assert hooked.end() == 0, "the end waits for it, but not for ever"
     assert time.monotonic() - began < 30

@@ -1,10 +1,11 @@
-"""The routes: one table, which the server follows and the description (``openapi.json``) is made of."""
+"""The routes: one table, which the server follows; docs/serve.md holds the same, and a test compares them."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs
 
@@ -25,7 +26,6 @@ FRAMES = ("control_request", "control_response", "control_cancel_request")
 class Route(NamedTuple):
     method: str
     path: str
-    name: str
     summary: str
     handler: Callable[[Server, Request, str], Awaitable[Answer]]
 
@@ -113,7 +113,10 @@ async def control(server: Server, request: Request, id: str) -> Answer:
     if not live.controlled:
         raise Refused(409, "no_control", "nothing in this session understands control frames",
                       hint="the plugin control is needed, and a session that was not made with other formats")
-    live.frame(request.body)
+    try:
+        live.frame(request.body)
+    except Busy:
+        raise Refused(429, "too_many", "too much waits to be heard by this session") from None
     return Answer({"taken": True}, status=202)
 
 
@@ -131,10 +134,11 @@ async def events(server: Server, request: Request, id: str) -> Answer:
     given = (request.headers.get("last-event-id") or parse_qs(request.query).get("after", ["0"])[0]).strip()
     if not re.fullmatch(r"\d{1,15}", given):
         raise Refused(400, "bad_request", "Last-Event-ID must be the number of an event")
-    return Answer(stream=follow(live, min(int(given), live.ring.last)), kind="text/event-stream")
+    seen = int(given) if int(given) <= live.ring.last else 0  # a higher number is of a session before this one
+    return Answer(stream=follow(live, seen), kind="text/event-stream")
 
 
-async def follow(live: Live, seen: int) -> AsyncIterator[bytes]:
+async def follow(live: Live, seen: int) -> AsyncGenerator[bytes]:
     """Events behind that number to the end of the session. Whoever has fallen behind what is kept gets ``lost``, and is cut."""
     ring, loop = live.ring, asyncio.get_running_loop()
     live.followers += 1
@@ -155,7 +159,8 @@ async def follow(live: Live, seen: int) -> AsyncIterator[bytes]:
             came = asyncio.Event()
 
             def wake(came: asyncio.Event = came) -> None:
-                loop.call_soon_threadsafe(came.set)
+                with suppress(RuntimeError):  # the server is gone
+                    loop.call_soon_threadsafe(came.set)
 
             if not ring.wait(seen, wake):
                 if ring.closed and ring.last == seen:
@@ -191,18 +196,18 @@ def _open(server: Server, id: str) -> Live:
 
 
 ROUTES = (
-    Route("GET", "/v1/status", "status", "What this server is, and how full it is", status),
-    Route("POST", "/v1/stop", "stop", "Close all sessions and end the server", stop),
-    Route("GET", "/v1/sessions", "list_sessions", "All sessions", list_sessions),
-    Route("POST", "/v1/sessions", "create", "Open a session", create),
-    Route("GET", "/v1/sessions/{id}", "one_session", "One session", one_session),
-    Route("DELETE", "/v1/sessions/{id}", "close", "End a session now; its conversation can be resumed. Forget one that is closed",
+    Route("GET", "/v1/status", "What this server is, and how full it is", status),
+    Route("POST", "/v1/stop", "Close all sessions and end the server", stop),
+    Route("GET", "/v1/sessions", "All sessions", list_sessions),
+    Route("POST", "/v1/sessions", "Open a session", create),
+    Route("GET", "/v1/sessions/{id}", "One session", one_session),
+    Route("DELETE", "/v1/sessions/{id}", "End a session now; its conversation can be resumed. Forget one that is closed",
           close),
-    Route("POST", "/v1/sessions/{id}/messages", "messages", "A prompt", messages),
-    Route("POST", "/v1/sessions/{id}/control", "control", "A frame of the SDK's control protocol", control),
-    Route("POST", "/v1/sessions/{id}/interrupt", "interrupt", "End the turn that runs", interrupt),
-    Route("POST", "/v1/sessions/{id}/end", "end", "No more prompts come: what waits still runs, then the session closes", end),
-    Route("GET", "/v1/sessions/{id}/events", "events", "The session's messages as server-sent events", events),
+    Route("POST", "/v1/sessions/{id}/messages", "A prompt", messages),
+    Route("POST", "/v1/sessions/{id}/control", "A frame of the SDK's control protocol", control),
+    Route("POST", "/v1/sessions/{id}/interrupt", "End the turn that runs", interrupt),
+    Route("POST", "/v1/sessions/{id}/end", "No more prompts come: what waits still runs, then the session closes", end),
+    Route("GET", "/v1/sessions/{id}/events", "The session's messages as server-sent events", events),
 )
 
 

@@ -64,10 +64,14 @@ class Attached:
     def run(self, args: list[str]) -> int:
         from kernel import __version__
 
+        try:
+            cwd = os.getcwd()
+        except OSError as error:
+            raise _usage(f"the working directory cannot be used: {error.strerror} (change to a folder that exists)") from None
         client = Client(self.path)
         try:
             facts = client.request("POST", "/v1/sessions", {
-                "args": args, "cwd": os.getcwd(), "environment": dict(os.environ),
+                "args": args, "cwd": cwd, "environment": dict(os.environ),
                 "client": {"version": __version__, "prefix": sys.prefix}})
         except Rejected as error:
             if "result" in error.error:
@@ -106,35 +110,30 @@ class Attached:
 
     def _stream(self, client: Client) -> None:
         """All that comes on stdin, to its end; in a thread."""
-        base = f"/v1/sessions/{self._id}"
         try:
             for value in objects():
-                try:
-                    if value.get("type") == "user":
-                        client.request("POST", f"{base}/messages", value)
-                    elif str(value.get("type")).startswith("control_"):
-                        client.request("POST", f"{base}/control", value)
-                except Rejected as error:
-                    if error.status == 429:  # many wait: so does stdin
-                        self._wait_for_room(client, base, value)
+                kind = str(value.get("type"))
+                if kind == "user" or kind.startswith("control_"):
+                    self._post(client, "messages" if kind == "user" else "control", value)
         except (BadInput, NoServer) as error:
             self._fault = error
         try:
-            client.request("POST", f"{base}/end", {})
-        except (NoServer, Rejected):
-            pass  # it is over already, which its events tell
+            self._post(client, "end", {})
+        except NoServer:
+            pass  # which the events tell
 
-    def _wait_for_room(self, client: Client, base: str, value: dict[str, Any]) -> None:
-        import time
-
+    def _post(self, client: Client, what: str, value: dict[str, Any]) -> None:
+        """What cannot be taken is dropped, as print mode does; where too much waits, stdin waits, too."""
         while True:
-            time.sleep(0.1)
             try:
-                client.request("POST", f"{base}/messages", value)
+                client.request("POST", f"/v1/sessions/{self._id}/{what}", value)
                 return
             except Rejected as error:
                 if error.status != 429:
                     return
+            import time
+
+            time.sleep(0.1)
 
     # -- out -------------------------------------------------------------------------------------------------------------------
     def _events(self) -> Iterator[Event]:

@@ -10,6 +10,9 @@ from typing import Any
 
 from kernel_serve.places import peer_uid, read_token
 
+PATIENCE_S = 60.0
+"""A server that says nothing for so long is given up; while there are no events, it says so every 15 s."""
+
 
 class NoServer(Exception):
     """Nobody answers at that socket; the text says why and what to do."""
@@ -34,6 +37,7 @@ class Client:
     def __init__(self, path: str, token: str | None = None) -> None:
         self.path = path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(PATIENCE_S)
         try:
             self._socket.connect(path)
             if peer_uid(self._socket) not in (None, os.geteuid()):  # it would get the token and all variables

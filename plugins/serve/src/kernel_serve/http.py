@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Protocol
 
 import h11
 
@@ -57,7 +58,7 @@ class Request:
 class Answer:
     """JSON, or a stream of bytes."""
 
-    def __init__(self, value: Any = None, *, status: int = 200, stream: AsyncIterator[bytes] | None = None,
+    def __init__(self, value: Any = None, *, status: int = 200, stream: AsyncGenerator[bytes] | None = None,
                  kind: str = "application/json", headers: Headers | None = None) -> None:
         self.status = status
         self.value = value
@@ -66,11 +67,14 @@ class Answer:
         self.headers = headers or []
 
 
-class Application:
-    """What a connection calls. ``admit`` comes before the body is read, and raises ``Refused``."""
+class Application(Protocol):
+    """What a connection calls."""
 
-    admit: Callable[[Request], None]
-    answer: Callable[[Request], Awaitable[Answer]]
+    def admit(self, request: Request) -> None:
+        """Before the body is read. :raises Refused: it need not be."""
+
+    async def answer(self, request: Request) -> Answer:
+        """:raises Refused: with an error."""
 
 
 class Connection:
@@ -179,11 +183,12 @@ class Connection:
             await self._write(response, h11.Data(data=body), h11.EndOfMessage())
             return
         await self._write(response)
-        async for part in self._while_they_listen(answer.stream):
-            await self._write(h11.Data(data=part))
+        async with aclosing(self._while_they_listen(answer.stream)) as parts:
+            async for part in parts:
+                await self._write(h11.Data(data=part))
         await self._write(h11.EndOfMessage())
 
-    async def _while_they_listen(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _while_they_listen(self, stream: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
         """The stream's parts, until it ends or the client hangs up."""
         gone = asyncio.ensure_future(self._reader.read(1))
         part: asyncio.Future[bytes] | None = None
@@ -202,7 +207,7 @@ class Connection:
                 if task is not None and not task.done():
                     task.cancel()
                     await asyncio.wait((task,))
-            await stream.aclose()  # type: ignore[attr-defined]
+            await stream.aclose()
 
     async def _write(self, *events: Any) -> None:
         self._writer.write(b"".join(self._http.send(event) or b"" for event in events))

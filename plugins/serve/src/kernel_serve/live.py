@@ -23,7 +23,7 @@ from kernel_serve.ring import Ring
 from kernel_serve.wishes import Wish
 
 MOST_WAITING = 256
-"""Prompts that may wait behind the running one."""
+"""Prompts that may wait behind the running one, and what the session's thread has not heard yet."""
 CLOSING_S = 8.0
 """A session that is told to end is waited for so long; one that does not is left behind."""
 TERMINATED = 143
@@ -58,6 +58,7 @@ class Live:
         self.over = False
         """No more prompts are taken."""
         self._terminated = False
+        self._said = self._heard = 0
         self._thread = threading.Thread(target=self._run, name="session", daemon=True)
 
     def start(self) -> None:
@@ -66,13 +67,21 @@ class Live:
     # -- what clients say --------------------------------------------------------------------------------------------------
     def prompt(self, content: str | list[Block], more: dict[str, Any]) -> None:
         """:raises Busy: too many wait."""
-        if self._conversation is not None and self._conversation.waiting >= MOST_WAITING:
-            raise Busy
+        self._check_room()
         self._tell(lambda c: c.take_prompt(content, more))
 
     def frame(self, frame: dict[str, Any]) -> None:
-        """An object of the control protocol."""
+        """An object of the control protocol.
+
+        :raises Busy: the session does not hear what comes.
+        """
+        self._check_room()
         self._tell(lambda c: c.take_frame(frame))
+
+    def _check_room(self) -> None:
+        waiting = self._conversation.waiting if self._conversation is not None else 0
+        if self._said - self._heard + waiting >= MOST_WAITING:
+            raise Busy
 
     def interrupt(self) -> bool:
         """End the turn that runs or is about to begin; false where there is none."""
@@ -98,9 +107,15 @@ class Live:
         self.left = time.monotonic()
         if self._loop is not None and self._conversation is not None and not self.ended.done():
             try:
-                self._loop.call_soon_threadsafe(work, self._conversation, context=self._context)  # not of this thread
+                self._loop.call_soon_threadsafe(self._hear, work, context=self._context)  # not of this thread
+                self._said += 1
             except RuntimeError:
                 pass  # its loop has just been closed
+
+    def _hear(self, work: Callable[[Conversation], object]) -> None:
+        assert self._conversation is not None
+        self._heard += 1
+        work(self._conversation)
 
     # -- what there is to say ------------------------------------------------------------------------------------------------
     @property

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from kernel import CONTRACT, Harness, SessionError, UsageError, __version__
 from kernel_serve import api, surroundings
-from kernel_serve.http import Answer, Application, Connection, Refused, Request
+from kernel_serve.http import Answer, Connection, Refused, Request
 from kernel_serve.live import CLOSING_S, Live
 from kernel_serve.places import peer_uid, token_file
 from kernel_serve.wishes import Wish
@@ -43,8 +43,10 @@ class Limits(NamedTuple):
     exit_idle_s: float = 0.0
 
 
-class Server(Application):
-    """:param socket: path of the unix socket. :param tcp: host and port besides."""
+class Server:
+    """A ``kernel_serve.http.Application``.
+
+    :param socket: path of the unix socket. :param tcp: host and port besides."""
 
     def __init__(self, socket: str, *, tcp: tuple[str, int] | None = None, limits: Limits | None = None) -> None:
         self.socket = socket
