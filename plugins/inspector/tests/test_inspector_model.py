@@ -573,3 +573,8 @@ def test_whatever_stands_in_the_files_there_is_a_page(
 )
 def test_what_a_hook_answered_is_said_in_words(by: dict[str, Any], words: str) -> None:
     assert answer_of(by) == words
+
+
+def test_a_call_that_nobody_answered_is_lost_when_the_next_turn_begins(files: Files) -> None:
+    files.write(*stamped([user("go"), answer(call("c1"), call("c2")), result("c2"), user("on"), answer(call("c3"))]))
+    assert [row.state for row in files.model().main.rows if row.kind == "tool"] == ["lost", "ok", "running"]

@@ -45,6 +45,7 @@ class Lane:
         self.parents: dict[str, str] = {}
         self.branched = False
         self._calls: dict[str, int] = {}
+        self._open: set[str] = set()
         self._early: dict[str, list[dict[str, Any]]] = {}
         self._coming: list[dict[str, Any]] = []
         self._held: list[tuple[Row, Behind]] = []
@@ -139,6 +140,9 @@ class Lane:
             self._add(Row("context", self._at, self._turn, "Context", short(text)), place, n)
 
     def _begin(self, text: str, place: Place, n: int) -> None:
+        for call in self._open:  # nobody waits for them any more
+            self.rows[self._calls[call]].state = "lost"
+        self._open.clear()
         self.turns.append(len(self.rows))
         self._add(Row("turn", self._at, self._turn, "Task" if self.id else f"Turn {len(self.turns)}", short(text)), place, n)
         self.settle()
@@ -181,6 +185,8 @@ class Lane:
         row = Row("tool", self._at, self._turn, short(block.get("name"), 80) or "?", about(block.get("input")), state,
                   request=request)
         self._calls[ident] = len(self.rows)
+        if state == "running":
+            self._open.add(ident)
         self._add(row, place, n)
         if self.turns:
             self.rows[self.turns[-1]].tools += 1
@@ -194,7 +200,8 @@ class Lane:
             return
         row, behind = self.rows[at], self.behind[at]
         behind.places.append((place, n))
-        if row.state == "running":
+        self._open.discard(str(block.get("tool_use_id")))
+        if row.state in ("running", "lost"):
             row.state = "error" if block.get("is_error") else "ok"
         if row.ms is None and self._at and row.at:
             row.ms = max(0, self._at - row.at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
 from contextlib import suppress
 from glob import escape
@@ -19,6 +20,8 @@ from kernel_inspector.rows import count, short, stamp
 from kernel_inspector.source import Kept, Place, Tail, object_of
 
 AGENT = "agent-"
+FRESH_S = 10
+"""A session that somebody else wrote to so many seconds ago is running."""
 MOST_LANES = 500
 """Subagents that are shown."""
 
@@ -65,13 +68,14 @@ class SessionModel:
 
     @property
     def running(self) -> bool:
-        """Whether a process of this machine has the session open (sessions contract, section 1)."""
+        """Whether a process of this machine has the session open (sessions contract, section 1). Of other programs' sessions
+        only the last change is known."""
         for path in (self.path.parent.parent.parent / "sessions").glob(f"{escape(self.id)}.*.json"):
             with suppress(OSError, ValueError):
                 pid = int(path.name.split(".")[1])
                 os.kill(pid, 0)
                 return True
-        return False
+        return not self.recorded and not self.gone and time.time() - self.sources[""].changed < FRESH_S
 
     def poll(self) -> bool:
         """Read what came since. True: something is different."""

@@ -22,7 +22,8 @@ class Row(Struct, omit_defaults=True):
     """One line of the timeline.
 
     ``kind``: ``turn``, ``text``, ``thinking``, ``tool``, ``context``, ``compaction``, ``summary``, ``note``, ``hooks``,
-    ``retry``. ``state``: ``ok``, ``error``, ``denied``, ``running``. ``by``: who decided. ``lane``: the subagent that it started.
+    ``retry``. ``state``: ``ok``, ``error``, ``denied``, ``running``, ``lost``. ``by``: who decided. ``lane``: the subagent
+    that it started.
     ``aside``: it belongs to a branch that was left. Times in milliseconds.
     """
 

@@ -15,7 +15,7 @@ from kernel_inspector.source import object_of
 
 MOST = 300
 AROUND = 60
-STATES = {"failed": "error", "refused": "denied", "running": "running"}
+STATES = {"failed": "error", "refused": "denied", "running": "running", "lost": "lost"}
 _FILTER = re.compile(r"(?:is|by|tool):\S+")
 _FILTER_IN_TEXT = re.compile(r"(?:^|(?<=\s))(?:is|by|tool):\S+")
 _BLANK = re.compile(r"\s+")

@@ -34,11 +34,13 @@ function drawHead() {
   $("live").hidden = false;
   $("live").className = `pill ${s.gone ? "bad" : s.running && !exported ? "on" : ""}`;
   $("live").replaceChildren(s.gone ? "deleted" : exported ? "exported" : s.running ? "running" : "ended");
+  if (!s.recorded) $("live").after($("unrecorded") || el("span", {id: "unrecorded", class: "pill",
+    title: "Nothing was recorded beside this session: hooks and decisions are not known, times and parts are estimated"}, "not recorded, times estimated"));
+  else $("unrecorded")?.remove();
   const parts = [s.id, s.model, s.mode && `mode ${s.mode}`, s.cwd, s.branch && `branch ${s.branch}`,
     s.began && new Date(s.began).toLocaleString(undefined, {dateStyle: "medium", timeStyle: "short"}), time(s.ended - s.began)];
   $("meta").replaceChildren(...parts.filter(Boolean).map((part) => el("span", {title: plain(part)}, plain(part))));
-  const told = [!s.recorded && "This session was not recorded, so hooks, decisions and exact times are missing; times are estimated.",
-    s.damaged && `${s.damaged} damaged line${s.damaged > 1 ? "s are" : " is"} left out.`,
+  const told = [s.damaged && `${s.damaged} damaged line${s.damaged > 1 ? "s are" : " is"} left out.`,
     s.gone && "The transcript was deleted; what was read of it is shown."].filter(Boolean);
   tell(told.join(" "));
   const t = s.totals, into = t.read + t.written + t.fresh, ms = t.ms, all = ms.model + ms.tools + ms.hooks + ms.waiting;
@@ -53,14 +55,14 @@ function drawHead() {
     total("Context now", count(now), s.window && note(`${Math.round(100 * now / s.window)}% of ${count(s.window)}`)),
     total("Tokens in", count(into), into && note(`${Math.round(100 * t.read / into)}% cached`)),
     total("Tokens out", count(t.out)),
-    total("Requests", String(t.requests), t.breaks && note(`${t.breaks} cache break${t.breaks > 1 ? "s" : ""}`, "bad", "is:break"),
+    total("Requests", t.requests.toLocaleString(), t.breaks && note(`${t.breaks} cache break${t.breaks > 1 ? "s" : ""}`, "bad", "is:break"),
       t.retries && note(`${t.retries} failed`, "bad", "is:retry")),
-    total("Tools", String(t.tools), t.errors && note(`${t.errors} failed`, "bad", "is:failed"),
+    total("Tools", t.tools.toLocaleString(), t.errors && note(`${t.errors} failed`, "bad", "is:failed"),
       t.denied && note(`${t.denied} refused`, "warn", "is:refused"), t.asked && note(`${t.asked} asked`, "", "by:person")),
     el("div", {class: "total wide"}, el("span", {class: "label"}, `Time spent${t.estimated ? ", partly estimated" : ""}`),
       el("div", {class: "split", role: "img", "aria-label": times.map(([name, , v]) => `${name} ${time(v)}`).join(", ")},
         all ? times.filter(([, , v]) => v).map(([, color, v]) => el("span", {back: color, grow: v})) : ""),
-      times.map(([name, color, v]) => el("span", {class: "key num", color}, name, el("b", {}, time(v) || "0")))));
+      times.map(([name, color, v]) => el("span", {class: "key num", color}, name, el("b", {}, v ? time(v) : "0")))));
   $("lanes").hidden = s.lanes.length < 2;
   $("lanes").replaceChildren(...s.lanes.map((lane) => el("button", {type: "button", "aria-current": String(lane.id === state.lane),
     onclick: () => openLane(lane.id), title: plain(lane.title)},
@@ -113,6 +115,7 @@ async function openLane(id, number = 0) {
   const lane = laneOf(id);
   if (!lane) return;
   state.lane = id;
+  list.running = state.session.running && !exported;
   list.show(id, lane.rows, state.session.began);
   await guarded(async () => {
     [state.requests, {turns: state.turns}] = await Promise.all([data.requests(id), data.turns(id)]);
@@ -252,6 +255,7 @@ async function refresh() {
       await openLane("");
     } else if (session.version !== before.version || session.running !== before.running || session.gone !== before.gone) {
       const lane = laneOf(state.lane) || session.lanes[0];
+      list.running = session.running;
       list.refresh(lane.rows, session.began);
       [state.requests, {turns: state.turns}] = await Promise.all([data.requests(lane.id), data.turns(lane.id)]);
       drawHead();

@@ -42,7 +42,7 @@ function values(c, tokens) {
   const line = ([part, name]) => el("div", {}, el("span", {class: "key", color: part}, name), el("b", {class: "num"}, count(c.parts?.[part] ?? c[part] ?? 0)));
   return el("div", {class: "values"}, el("p", {}, el("b", {}, c.many > 1 ? `Requests ${c.first + 1} to ${c.first + c.many}` : `Request ${c.number + 1}`),
     ` ${count(tokens)} tokens`, c.broke ? el("span", {class: "bad"}, ` cache broken: ${plain(why(c.broke))}`) : ""),
-  el("div", {class: "columns"}, el("div", {}, Object.entries(PARTS).filter(([p]) => c.parts?.[p] || (p !== "fixed" && !c.parts?.fixed)).map(line)),
+  el("div", {class: "columns"}, el("div", {}, Object.entries(PARTS).filter(([p]) => c.parts?.[p] || (p !== "fixed" && !c.estimated)).map(line)),
     el("div", {}, Object.entries(CACHE).map(line))));
 }
 
@@ -67,15 +67,18 @@ export function drawContext(box, got, window, chosen, wide, choose) {
   made.append(svg("line", {class: "grid", x1: left, x2: width, y1: floor, y2: floor}), svg("text", {x: left - 6, y: floor + strip + 1, "text-anchor": "end"}, "cache"));
   if (window && window <= most) made.append(svg("line", {class: "window", x1: left, x2: width, y1: y(window), y2: y(window)}),
     svg("text", {x: width, y: y(window) - 3, "text-anchor": "end"}, `window ${count(window)}`));
-  let turn = -1;
+  let turn = -1, labelled = -100;
   columns.forEach((c, n) => {
     const x = left + n * step + (step - bar) / 2;
     const group = svg("g", {class: `column ${n === chosen ? "chosen" : ""}`, onclick: () => choose(c.row)},
       svg("rect", {class: "back", x: left + n * step, y: 0, width: step, height}));
     if ((c.turn || 0) !== turn) {
       turn = c.turn || 0;
-      if (n) group.append(svg("line", {class: "turn", x1: left + n * step, x2: left + n * step, y1: top, y2: height}));
-      if (step > 9 || turn % 5 === 4 || !n) group.append(svg("text", {x: left + n * step + 3, y: height - 2}, step * 3 > 34 ? `turn ${turn + 1}` : turn + 1));
+      if (x - labelled > 62) {
+        labelled = x;
+        if (n) group.append(svg("line", {class: "turn", x1: left + n * step, x2: left + n * step, y1: top, y2: height}));
+        group.append(svg("text", {x: left + n * step + 3, y: height - 2}, `turn ${turn + 1}`));
+      }
     }
     let base = 0;
     for (const part of Object.keys(PARTS)) {

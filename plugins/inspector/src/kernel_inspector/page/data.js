@@ -48,7 +48,7 @@ const served = {
 
 // The same words as in search.py.
 const FILTER = /^(?:is|by|tool):\S+$/;
-const CHOSEN_STATES = {failed: "error", refused: "denied", running: "running"};
+const CHOSEN_STATES = {failed: "error", refused: "denied", running: "running", lost: "lost"};
 
 function fits(row, broken, key, value) {
   if (key === "tool") return row.kind === "tool" && (row.title || "").toLowerCase() === value;

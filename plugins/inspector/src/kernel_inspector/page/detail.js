@@ -4,7 +4,7 @@ import {data} from "./data.js";
 import {clock, el, plain, shown, time} from "./dom.js";
 
 const PROSE = new Set(["turn", "text", "thinking", "context", "summary", "note"]);
-const STATES = {ok: "done", error: "failed", denied: "refused", running: "running"};
+const STATES = {ok: "done", error: "failed", denied: "refused", running: "no result yet", lost: "no result"};
 
 let asked = 0;
 

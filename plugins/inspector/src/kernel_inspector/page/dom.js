@@ -70,7 +70,8 @@ export function count(n) {
   if (n === undefined || n === null) return "–";
   if (n < 1000) return String(n);
   if (n < 1e6) return `${(n / 1000).toFixed(n < 9950 ? 1 : 0)}k`;
-  return `${(n / 1e6).toFixed(n < 9.95e6 ? 2 : 1)}M`;
+  if (n < 1e9) return `${(n / 1e6).toFixed(n < 9.95e6 ? 2 : n < 99.5e6 ? 1 : 0)}M`;
+  return `${(n / 1e9).toFixed(2)}B`;
 }
 
 export function money(usd) {

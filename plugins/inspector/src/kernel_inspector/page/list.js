@@ -95,7 +95,7 @@ export class List {
 
   make(number) {
     const row = this.row(number);
-    const made = el("div", {class: row ? `row ${row.kind} ${row.state || ""} ${row.aside ? "aside" : ""}` : "row blank", role: "option",
+    const made = el("div", {class: row ? `row ${row.kind} ${row.state === "running" && !this.running ? "lost" : row.state || ""} ${row.aside ? "aside" : ""}` : "row blank", role: "option",
       id: `row-${number}`, "aria-posinset": number + 1, "aria-setsize": this.total, "aria-selected": String(number === this.chosen),
       color: row && COLORS[row.kind], onclick: () => this.choose(number)});
     made.style.top = `${number * this.height}px`;
@@ -114,7 +114,8 @@ export class List {
     }
     if (row.state === "denied") badge("refused", "denied");
     else if (row.state === "error" && row.kind === "tool") badge("failed", "error");
-    else if (row.state === "running") badge("running");
+    else if (row.state === "running" && this.running) badge("running");
+    else if (row.state === "running" || row.state === "lost") badge("no result", "denied");
     if (row.by) badge(WORDS[row.by] || row.by, row.by === "person" ? "person" : row.state === "denied" ? "denied" : "",
       {title: `decided by: ${row.by}`});
     if (row.lane) badge("agent →", "lane", {onclick: (event) => { event.stopPropagation(); this.openLane(row.lane); }});
