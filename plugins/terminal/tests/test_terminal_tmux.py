@@ -7,6 +7,7 @@ import os
 import re
 import stat
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,100 @@ def test_what_a_model_writes_does_not_steer_the_terminal(tmux: Any) -> None:
     tmux.start("go")
     tmux.wait("> go", "one", "three", "four")
     assert "stolen" not in tmux.run("display-message", "-p", "#{pane_title}")
+
+
+def test_a_folder_is_trusted_once_and_then_counts(tmux: Any) -> None:
+    (tmux.config / ".claude.json").write_text('{"numStartups": 7}')
+    (tmux.project / ".claude").mkdir()
+    mine = {"permissions": {"allow": ["Bash(touch *)"]}, "env": {"COLOUR": "green"}, "hooks": {
+        "SessionStart": [{"hooks": [{"type": "command", "command": "touch hook-ran"}]}]}}
+    (tmux.project / ".claude" / "settings.json").write_text(json.dumps(mine))
+    tmux.script(bash("touch a.txt"), {"text": "done it"})
+    tmux.start("go")
+    shown = tmux.wait("Do you trust this folder?", "1. Yes, I trust it")
+    assert "SessionStart: touch hook-ran" in shown and "Bash(touch *)" in shown and "COLOUR=green" in shown
+    assert not (tmux.project / "hook-ran").exists()
+    tmux.key("1")
+    tmux.wait("done it")
+    assert (tmux.project / "a.txt").exists() and (tmux.project / "hook-ran").exists()
+    kept = json.loads((tmux.config / ".claude.json").read_text())
+    assert kept["numStartups"] == 7 and kept["projects"][str(tmux.project)]["hasTrustDialogAccepted"] is True
+    tmux.type("/quit")
+    tmux.wait("ended with 0")
+    tmux.start("go")
+    assert "Do you trust" not in tmux.wait("done it")
+
+
+def test_keys_meant_for_the_input_line_do_not_answer_a_question(tmux: Any) -> None:
+    """Whoever types while a question comes up has not seen it."""
+    tmux.script({"delay": 2, "text": "now", **bash("touch a.txt")}, {"text": "the end"})
+    tmux.start("go")
+    tmux.wait("Thinking")
+    for _ in range(200):  # a person who types on, without a pause
+        tmux.type("1", enter=False)
+        if "Allow it?" in tmux.screen():
+            break
+    for _ in range(5):
+        tmux.type("1", enter=False)
+    assert "Allow it?" in tmux.screen() and not (tmux.project / "a.txt").exists()
+    tmux.until(lambda: tmux.type("1", enter=False) or (tmux.run("display-message", "-p", "x") and _slept() and
+               "Allow it?" not in tmux.screen()))
+    tmux.wait("the end")
+    assert (tmux.project / "a.txt").exists()
+
+
+def _slept() -> bool:
+    time.sleep(1.0)  # the pause that shows that a person looked
+    return True
+
+
+def test_a_server_of_the_folder_is_asked_about(tmux: Any) -> None:
+    pytest.importorskip("kernel_mcp")
+    (tmux.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"local": {"command": sys.executable, "args": ["-c", ""]}}}))
+    tmux.script({"text": "hello"})
+    tmux.start("go")
+    tmux.wait("The MCP server local stands in this folder's .mcp.json. Use it?")
+    tmux.key("2")
+    tmux.wait("hello")
+    assert settings(tmux) == {"disabledMcpjsonServers": ["local"]}
+
+
+def test_words_for_a_running_turn_pass_the_hooks_of_a_prompt(tmux: Any) -> None:
+    pytest.importorskip("kernel_command_hooks")
+    command = "grep -q forbidden && { echo 'not these words' >&2; exit 2; }; exit 0"
+    (tmux.config / "settings.json").write_text(json.dumps(
+        {"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": command}]}]}}))
+    tmux.script(bash("touch began; while [ ! -e go ]; do sleep 0.05; done"), {"text": "the end"})
+    tmux.start("--allowedTools", "Bash", "--", "go")
+    tmux.until((tmux.project / "began").exists)
+    tmux.type("forbidden words")
+    tmux.wait("waits: forbidden words")
+    (tmux.project / "go").touch()
+    tmux.wait("blocked the message", "not these words", "the end")
+    (transcript,) = tmux.config.rglob("projects/*/*.jsonl")
+    assert "forbidden words" not in transcript.read_text()
+
+
+def test_agents_and_background_commands_have_rows(tmux: Any) -> None:
+    pytest.importorskip("kernel_subagents")
+    (tmux.config / "agents").mkdir()
+    (tmux.config / "agents" / "looker.md").write_text("---\nname: looker\ndescription: looks\n---\nLook.\n")
+    (tmux.project / "a.txt").write_text("x")
+    first = {"first_contains": "hello"}
+    look = {"tool": "Agent", "input": {"description": "look around", "subagent_type": "looker", "prompt": "look now"}}
+    serve = {"tool": "Bash", "input": {"command": "sleep 300", "run_in_background": True, "description": "A long server"}}
+    tmux.script({"when": first, "calls": [look, serve]}, {"when": first, "text": "started"}, {"when": first, "text": "All is well."},
+                {"when": {"first_contains": "look now"}, "calls": [{"tool": "Read", "input": {"file_path": "a.txt"}}]},
+                {"when": {"first_contains": "look now"}, "text": "One file."})
+    tmux.start("--allowedTools", "Bash", "--", "hello")
+    tmux.wait("● Agent look around", "● Bash sleep 300 · goes on in the background", 'Agent "look around" completed', "All is well.")
+    tmux.until(lambda: "1 in the background" in tmux.screen())
+    tmux.type("/tasks")
+    shown = tmux.wait("A long server", "/stop TASK ends one.")
+    (task,) = re.findall(r"(\w+)  running    A long server", shown)
+    tmux.type(f"/stop {task}")
+    tmux.until(lambda: "in the background ·" not in tmux.screen() and "1 in the background" not in tmux.screen())
+    assert tmux.everything().count('Agent "look around" completed') == 1
 
 
 def test_the_history_file_is_private(tmux: Any) -> None:

@@ -151,7 +151,10 @@ class LiveScreen:
     # -- questions -------------------------------------------------------------------------------------------------------------
     async def ask(self, question: Question) -> Given:
         async with self._asking:
-            self.show([[], *(part for line in question.body for part in hung(line, self.columns - 1))])
+            if self._stopped:
+                raise EOFError("the terminal is gone")
+            if question.body:
+                self.show([[], *(part for line in question.body for part in hung(line, self.columns - 1))])
             typed, asked = self._buffer.text, Asked(question, typing=self._paused() < PAUSE_S)
             self._asked = asked
             self._buffer.reset(Document(question.default))

@@ -30,7 +30,7 @@ class PlainScreen:
         self._answer: asyncio.Future[str] | None = None
         self._over = anyio.Event()
         self._asking = anyio.Lock()
-        self._prompted = False
+        self._prompted = self._gone = False
 
     @property
     def columns(self) -> int:
@@ -86,6 +86,7 @@ class PlainScreen:
             data = b""
         if not data:
             asyncio.get_running_loop().remove_reader(0)
+            self._gone = True
             if self._answer is not None and not self._answer.done():
                 self._answer.set_exception(EOFError("the terminal is gone"))
             self.handlers.leave()
@@ -131,6 +132,8 @@ class PlainScreen:
             self._say("Note: that is no such number.")
 
     async def _line_for(self, ask: str) -> str:
+        if self._gone:
+            raise EOFError("the terminal is gone")
         self._answer = asyncio.get_running_loop().create_future()
         try:
             self._put(f"{plain(ask)}: ")

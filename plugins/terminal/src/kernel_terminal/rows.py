@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from kernel_terminal import diff
-from kernel_terminal.lines import Line, cut
+from kernel_terminal.lines import Line, cut, cut_line
 from kernel_terminal.safe import exact, one_line, plain
 
 BODY_LINES = 4
@@ -70,6 +70,8 @@ class Ended(Struct):
     failed: bool
     text: str
     patch: list[diff.Hunk] | None = None
+    goes_on: bool = False
+    """The call is over, what it began goes on in the background."""
 
 
 def about(name: str, input: dict[str, Any], cwd: str = "") -> str:
@@ -96,7 +98,9 @@ def ended(row: Row, block: dict[str, Any], structured: Any, now: float) -> Ended
             patch = diff.hunks("", structured["content"])
     else:
         patch = None
-    return Ended(row, max(now - row.began, 0.0), block.get("is_error") is True, content_text(block.get("content")), patch)
+    facts = structured if isinstance(structured, dict) else {}
+    return Ended(row, max(now - row.began, 0.0), block.get("is_error") is True, content_text(block.get("content")), patch,
+                 goes_on=bool(facts.get("backgroundTaskId")) or facts.get("status") == "async_launched")
 
 
 def content_text(content: Any) -> str:
@@ -123,6 +127,8 @@ def outcome(end: Ended) -> list[str]:
         return ["refused"]
     if end.failed:
         return ["interrupted" if end.text == INTERRUPTED else "failed"]
+    if end.goes_on:
+        return ["goes on in the background"]
     if end.patch is not None:
         return [diff.told(end.patch)]
     if row.name == "Agent" and row.steps:
@@ -140,7 +146,7 @@ def finished(end: Ended, columns: int) -> list[Line]:
     mark, style = ("⊘", "warn") if row.refused else ("✗", "bad") if end.failed else ("●", "ok")
     room = columns - len(mark) - len(row.label) - len(tail) - 3
     head: Line = [(style, f"{mark} "), ("tool", row.label), ("", f" {cut(row.about, max(room, 8))}"), ("dim", tail)]
-    return [head, *body(end)]
+    return [head, *(cut_line(line, columns - 1) if end.patch is None and not end.failed else line for line in body(end))]
 
 
 def body(end: Ended, *, whole: bool = False) -> list[Line]:
@@ -151,7 +157,7 @@ def body(end: Ended, *, whole: bool = False) -> list[Line]:
         return []
     if end.patch is not None and not end.failed:
         return diff.shown(end.patch, WHOLE_LINES if whole else diff.MOST_LINES)
-    if not whole and not end.failed and (row.name in _COUNTED or row.name in _QUIET):
+    if not whole and not end.failed and (end.goes_on or row.name in _COUNTED or row.name in _QUIET):
         return []
     lines = _lines(end.text)
     most = WHOLE_LINES if whole else FAILED_LINES if end.failed else BODY_LINES

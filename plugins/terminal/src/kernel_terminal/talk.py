@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.abc
@@ -41,7 +41,7 @@ class Talk:
         self._changed = anyio.Event()
         self._busy = False
         self._over = False
-        self._listed: list[dict[str, Any]] | None = None
+        self._starting: anyio.CancelScope | None = None
         self._files = completion.Files(str(harness.options.cwd))
         self._tasks: anyio.abc.TaskGroup | None = None
         session.plugin_state[STATE] = self
@@ -79,15 +79,14 @@ class Talk:
         self.view.start(STARTING)
         self._busy = True
         try:
-            with anyio.CancelScope() as scope:
-                self.session.scope = scope
+            with anyio.CancelScope() as self._starting:
                 await self.session.start()
-            self.session.scope = None
         finally:
-            self._busy = False
+            self._busy, self._starting = False, None
             self.view.stop()
             self.screen.changed()
-        self.session.interrupted = False
+        if self._over:
+            return
         if self.session.initial_message:
             self._queue.appendleft(self.session.initial_message)
         await self._asking.servers()
@@ -192,12 +191,15 @@ class Talk:
     def interrupt(self) -> bool:
         if not self._busy:
             return False
-        self.session.interrupt()
+        if self._starting is None:  # a session that was half started would be of no use
+            self.session.interrupt()
         return True
 
     def leave(self) -> None:
         self._over = True
-        if self._busy:
+        if self._starting is not None:
+            self._starting.cancel()
+        elif self._busy:
             self.session.interrupt()
         self._wake()
 

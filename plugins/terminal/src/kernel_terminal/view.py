@@ -55,6 +55,7 @@ class View:
         self._answered = False
         self._last_blank = True
         self._announced: set[str] = set()
+        self._noted = ""
 
     # -- the turn ------------------------------------------------------------------------------------------------------------
     def start(self, doing: str = "Thinking") -> None:
@@ -169,7 +170,7 @@ class View:
                 if row is not None:
                     out += self._call_ended(rows.ended(row, block, message.tool_use_result, self.clock()))
         if message.is_synthetic and isinstance(content, str):
-            out += self._note(one_line(_without_tags(content)), "dim", "Background")
+            out += self._background(_without_tags(content))
         if not self.calls:
             self.doing = "Thinking"
         return out
@@ -245,8 +246,16 @@ class View:
         elif subtype == "task_notification" and str(data.get("task_id")) not in self.calls:
             if data.get("tool_use_id") not in self.calls:
                 told = data.get("summary") or f"task {data.get('task_id')}: {data.get('status')}"
-                return self._note(one_line(told), "dim", "Background")
+                return self._background(told)
         return []
+
+    def _background(self, text: Any) -> list[Line]:
+        """What ended in the background: clients are told, and then the model is."""
+        told = one_line(text)
+        if told == self._noted:
+            return []
+        self._noted = told
+        return self._note(told, "dim", "Background")
 
     def _progress(self, message: ToolProgress) -> None:
         row = self.calls.get(message.tool_use_id)
