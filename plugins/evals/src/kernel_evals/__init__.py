@@ -1,0 +1,1 @@
+"""Task suites that are run through the harness, on Inspect."""
