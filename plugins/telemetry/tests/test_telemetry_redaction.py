@@ -162,7 +162,7 @@ def test_no_id_path_or_text_is_an_attribute_of_a_metric(tmp_path: Path, told: An
 
 
 def test_switches_of_metric_attributes(tmp_path: Path, told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "team=a,session.id=fake")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "team=a,session.id=fake,user.id=fake,app.version=0")
     for name in ("VERSION", "ENTRYPOINT"):
         monkeypatch.setenv(f"OTEL_METRICS_INCLUDE_{name}", "true")
     run = Kit(tmp_path, [call("Nope"), text("hi")], installed=["telemetry"]).play("hello")
@@ -170,4 +170,11 @@ def test_switches_of_metric_attributes(tmp_path: Path, told: Any, monkeypatch: p
     assert attributes["team"] == "a" and attributes["session.id"] == run.session.id
     assert attributes["app.version"] and attributes["app.entrypoint"] == "sdk-cli"
     assert told.events[0]["team"] == "a" and told.logs.get_finished_logs()[0].resource.attributes["team"] == "a"
+    assert "fake" not in (attributes["user.id"], told.events[0]["user.id"]) and attributes["app.version"] != "0"
+
+
+def test_custom_attributes_can_be_kept_off_metrics(tmp_path: Path, told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "team=a")
     monkeypatch.setenv("OTEL_METRICS_INCLUDE_RESOURCE_ATTRIBUTES", "false")
+    Kit(tmp_path, [text("hi")], installed=["telemetry"]).play("hello")
+    assert not any("team" in a for _, a in told.points("claude_code.token.usage")) and told.events[0]["team"] == "a"

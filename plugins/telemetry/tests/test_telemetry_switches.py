@@ -132,6 +132,11 @@ def test_managed_settings_take_away_where_a_person_would_send_it(tmp_path: Path,
     assert (found.logs.endpoint, found.metrics.endpoint) == (logs, metrics)
 
 
+def test_a_managed_helper_s_headers_go_to_no_endpoint_of_a_person(tmp_path: Path) -> None:
+    found = read(tmp_path, {GENERIC: "http://my-all"}, managed={"otelHeadersHelper": "/firm/headers"})
+    assert (found.helper, found.logs.endpoint) == ("/firm/headers", "")
+
+
 def test_settings_of_ours(tmp_path: Path) -> None:
     found = read(tmp_path, {}, user={"kernel": {"telemetry": {"prefix": "acme", "officialMarketplaces": ["acme-market"]}},
                                      "otelHeadersHelper": "./headers.sh"})
@@ -141,7 +146,8 @@ def test_settings_of_ours(tmp_path: Path) -> None:
 
 
 def test_problems_are_announced(tmp_path: Path, switched: Callable[..., None]) -> None:
-    switched(OTEL_LOGS_EXPORTER="carrier-pigeon")
+    switched(OTEL_LOGS_EXPORTER="carrier-pigeon", OTEL_METRICS_EXPORTER="none", OTEL_TRACES_EXPORTER="none")
     kit = Kit(tmp_path, [text("hi")], installed=["telemetry"])
-    kit.play("hello")
+    run = kit.play("hello")
     assert any("plugin telemetry: OTEL_LOGS_EXPORTER=carrier-pigeon" in a for a in kit.harness.announced)
+    assert run.session.hearers == [], "nothing would be exported, so nothing is watched"

@@ -224,7 +224,7 @@ class Calls:
             "kernel.ran": call.ran, "kernel.status": status, "kernel.tool_digest": digest(call.name),
             "kernel.input_digest": digest(call.name, call.input), "kernel.result_digest": digest(text)}, call.span.place)
         if call.name == "Skill" and not failed:
-            self.watch.skill(str(call.input.get("skill") or ""), "claude-proactive")
+            self.watch.hearing.skill(str(call.input.get("skill") or ""), "claude-proactive")
 
     def _parameters(self, call: Call, more: dict[str, Any] | None = None) -> str | None:
         if not self.watch.recorder.switches.details:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from kernel import (
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
 LEAST_USD = 1e-9
 """Differences below it come from adding up."""
+INTERNAL = "Internal failure: "
+"""How the error of a result begins where the run failed by a fault of ours or of a plugin (``kernel.outcome``)."""
 MCP = "mcp"
 """The plugin whose state tells what MCP servers there are, where it is installed."""
 
@@ -246,35 +247,34 @@ class Hearing:
 
     # -- the end ---------------------------------------------------------------------------------------------------------------
     def _result(self, message: ResultMessage) -> None:
-        recorder, session = self.watch.recorder, self.watch.session
+        recorder = self.watch.recorder
         self._look_around("")
         self.watch.asks.give_up()
-        self.watch.calls.cancel()
         self.watch.asks.said.clear()
-        self._unseen(message)
-        if isinstance(message.errors, list):
-            for error in message.errors:
-                if error.startswith("Internal failure: "):
-                    name = error.removeprefix("Internal failure: ").partition(":")[0]
-                    recorder.event("internal_error", {"error_name": name})
-        span = recorder.interaction
-        if span is None:
-            return
-        took = span.ms
-        waited = recorder.waited / 1e6
+        self.watch.calls.cancel()
+        try:
+            self._unseen(message)
+            for error in message.errors if isinstance(message.errors, list) else ():
+                if error.startswith(INTERNAL):
+                    recorder.event("internal_error", {"error_name": error.removeprefix(INTERNAL).partition(":")[0]})
+            if recorder.interaction is not None:
+                self._ran(message, recorder.interaction)
+        finally:
+            recorder.interaction = None
+
+    def _ran(self, message: ResultMessage, span: Span) -> None:
+        """The run's own event, span and time."""
+        recorder, session = self.watch.recorder, self.watch.session
+        took, waited = span.ms, recorder.waited / 1e6
         busy = _union([(max(a, span.start), b) for a, b in recorder.busy]) / 1e6
         recorder.event("kernel.run", {
             "outcome": message.subtype, "terminal_reason": message.terminal_reason, "num_turns": message.num_turns,
             "duration_ms": round(took), "overhead_ms": round(max(took - busy, 0.0), 3)})
         recorder.end(span, {"interaction.duration_ms": round(took)})
-        recorder.interaction = None
         recorder.count("active_time.total", max(took - waited, 0.0) / 1000, {"type": "cli"})
         recorder.count("active_time.total", waited / 1000, {"type": "user"})
         if recorder.traced:
-            outer = os.environ.get("TRACEPARENT")
             session.environment.pop("TRACEPARENT", None)
-            if outer:
-                session.environment["TRACEPARENT"] = outer
 
     def _unseen(self, message: ResultMessage) -> None:
         """Requests that no middleware sees (another provider's): what the result counts beyond what was told."""

@@ -10,15 +10,9 @@ from kernel_telemetry.recorder import STATE, quietly
 
 
 class Life(Extension):
-    """Says what cannot be exported as asked, and flushes at the end, within the limit."""
+    """Says what turns out not to be exported, and flushes at the end, within the limit."""
 
     name = "telemetry"
-
-    async def open(self, session: Session) -> None:
-        watch = _watch(session)
-        if watch is not None and session.parent is None:
-            for problem in watch.recorder.switches.problems:
-                session.harness.announce(f"plugin telemetry: {problem}")
 
     async def before_prompt(self, session: Session) -> None:
         _say(session)

@@ -150,7 +150,7 @@ class Pipeline:
 
     def _clean(self, attributes: dict[str, Any], common: bool = True) -> dict[str, Any]:
         found = {name: clean(value, self.secrets, self.switches.content_max) for name, value in attributes.items()}
-        return {name: value for name, value in {**(self.common if common else {}), **found}.items() if value is not None}
+        return {name: value for name, value in {**found, **(self.common if common else {})}.items() if value is not None}
 
     def _flush(self, outlets: Outlets | None, asked: _Flush) -> None:
         for event in self.hurry:

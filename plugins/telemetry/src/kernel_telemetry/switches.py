@@ -115,7 +115,9 @@ def _managed_first(env: dict[str, str], settings: Settings) -> dict[str, str]:
     for what in ("ENDPOINT", "PROTOCOL"):
         if f"{PREFIX}{what}" in managed:
             gone += per_signal[what]
-    if any(name in managed for what in CREDENTIALS for name in (f"{PREFIX}{what}", *per_signal[what])):
+    credentials = [name for what in CREDENTIALS for name in (f"{PREFIX}{what}", *per_signal[what])]
+    credentials += ["CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CLIENT_KEY"]
+    if settings.managed("otelHeadersHelper") is not None or not managed.keys().isdisjoint(credentials):
         gone += [f"{PREFIX}ENDPOINT", *per_signal["ENDPOINT"]]
     return {name: value for name, value in env.items() if name not in gone or name in managed}
 

@@ -58,7 +58,10 @@ class Telemetry(Middleware):
         self.pipeline = Pipeline(found, outlets)
 
     def for_session(self, session: Session) -> Middleware:
-        return watch_of(self, session)
+        for problem in self.pipeline.switches.problems:
+            session.harness.announce(f"plugin telemetry: {problem}")
+        watch: Watch | None = quietly(session, watch_of, self, session) if self.pipeline.switches.any else None
+        return watch or self
 
 
 def telemetry(settings: Settings, options: Options | None) -> Telemetry | None:
@@ -113,9 +116,6 @@ class Watch(Middleware):
         """Where the MCP server of a tool was configured."""
         mcp = mcp_of(tool)
         return self.hearing.scopes().get(mcp[0], (None, None))[0] if mcp is not None else None
-
-    def skill(self, name: str, trigger: str) -> None:
-        self.hearing.skill(name, trigger)
 
     # -- the five steps --------------------------------------------------------------------------------------------------------
     async def around_model(self, request: ModelRequest, next: ModelCaller) -> AsyncIterator[StreamEvent]:
