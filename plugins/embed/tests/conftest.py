@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kernel_embed import Agent
 
-from kernel.testing import ScriptedModel, module
+from kernel.testing import ScriptedModel, StubPolicy, module, provides
 
 
 class Scripted(ScriptedModel):
@@ -24,6 +24,8 @@ def scripted(kernel_home: Path, tmp_path: Path) -> Callable[..., tuple[Agent, Sc
     def make(*turns: Any, plugins: dict[str, object] | None = None, **more: Any) -> tuple[Agent, Scripted]:
         model = Scripted(turns)
         brings = {"scripted": module(register_models=lambda register: register(model)), **(plugins or {})}
+        if not provides("policies", "rules"):
+            brings["everything"] = module(register_policies=lambda register: register(StubPolicy()))
         return Agent(**{"cwd": tmp_path, "model": "scripted:any", "plugins": brings, "persist": False, **more}), model
 
     return make

@@ -249,7 +249,7 @@ async def test_what_cannot_be_opened_says_why(scripted: Make, tmp_path: Path) ->
                         ({"hooks": [print]}, "is no hook"), ({"setting_sources": ["mine"]}, "unknown source")):
         with pytest.raises(UsageError, match=said):
             scripted(**wrong)
-    agent, _ = scripted(model="anthropix:any")
+    agent, _ = scripted(model="scriptet:any")
     with pytest.raises(UsageError, match="did you mean"):
         await agent.open()
     await agent.close()
@@ -280,7 +280,7 @@ async def test_model_and_mode_change_between_turns(scripted: Make) -> None:
         await agent.ask("b")
         assert agent.session.state.permission_mode == "plan"
         with pytest.raises(UsageError):
-            agent.set_model("anthropix:any")
+            agent.set_model("scriptet:any")
     assert [request["model"] for request in model.requests] == ["any", "other"]
 
 

@@ -39,7 +39,7 @@ def test_failures_reach_the_caller(scripted: Make) -> None:
     agent, _ = scripted(call("nothing"), call("nothing"), max_turns=1)
     with agent.sync() as sync, pytest.raises(TurnFailed, match="maximum number"):
         list(sync.stream("a"))
-    agent, _ = scripted(model="anthropix:any")
+    agent, _ = scripted(model="scriptet:any")
     with pytest.raises(UsageError, match="did you mean"):
         agent.sync()
 

@@ -276,3 +276,15 @@ async def test_the_form_of_texts(tmp_path: Path, wanted: Any, value: str, rule: 
     schema = {"type": "object", "properties": {"t": {"type": "string"}}}
     run = await kit(tmp_path, answer(t=value), answer(t="ok"), schema=schema, settings=meaning("format", format=wanted)).run("go")
     assert f'"rule":"{rule}"' in said(run) and run.result.structured_output == {"t": "ok"}
+
+
+async def test_a_program_changes_the_schema_between_two_prompts(tmp_path: Path) -> None:
+    made = kit(tmp_path, answer(n=1), text("plain"), answer(n=1), answer(other="x"))
+    session = made.open()
+    other = {"type": "object", "properties": {"other": {"type": "string"}}, "required": ["other"]}
+    for schema, value in ((session.options.extra["json_schema"], {"n": 1}), (None, None), (other, {"other": "x"})):
+        session.options.extra["json_schema"] = schema
+        run = await made.run("go", session)
+        assert (run.result.structured_output if value else run.result.result) == (value or "plain")
+    assert [any(tool["name"] == NAME for tool in request["tools"]) for request in run.requests] == [True, False, True, True]
+    assert "other" in said(run, 2)
