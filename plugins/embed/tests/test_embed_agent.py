@@ -310,6 +310,20 @@ async def test_permission_questions_go_to_the_callback(scripted: Make) -> None:
 
 
 @needs_rules
+@pytest.mark.skipif(not installed("tools-user"), reason="needs the plugin tools-user")
+async def test_questions_to_a_person_are_answered_through_the_input(scripted: Make) -> None:
+    def answer(question: Question) -> Any:
+        return allow(input={**question.input, "answers": {"Which colour?": "blue"}})
+
+    colours = [{"label": "red", "description": "r"}, {"label": "blue", "description": "b"}]
+    asks = {"question": "Which colour?", "header": "Colour", "multiSelect": False, "options": colours}
+    agent, model = scripted(call("AskUserQuestion", "c1", questions=[asks]), text("done"), on_permission=answer)
+    async with agent:
+        await agent.ask("go")
+    assert results_of(model.requests[1])["c1"] == "The person answered:\nWhich colour?\n-> blue"
+
+
+@needs_rules
 async def test_an_answer_can_be_remembered_for_the_conversation(scripted: Make) -> None:
     asked = []
 
