@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kernel.testing import provides
+from kernel.testing import installed, provides
 
 
 def beside(name: str) -> ModuleType:
@@ -50,6 +50,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         if not provides(kind, name):
             pytest.skip(f"needs what brings {name!r} ({kind})")
+    if not installed("command-hooks"):
+        pytest.skip("needs what runs command hooks")
     folder = tmp_path_factory.mktemp("showcase")
     done = subprocess.run(
         [sys.executable, str(Path(__file__).parent / "showcase.py"), str(folder), "--pace", "0"],

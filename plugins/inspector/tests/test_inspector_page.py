@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from kernel_inspector.exporting import export_page
 from kernel_inspector.model import SessionModel
-from kernel_inspector.serving import Inspection
+from kernel_inspector.serving import Inspection, leading_page
 
 SEARCH = "const q = document.querySelector('#query'); q.value = arguments[0]; q.dispatchEvent(new Event('input'))"
 Show = Callable[[Path], Inspection]
@@ -187,6 +187,27 @@ def test_what_strangers_wrote_is_text(browser: Any, show: Show, tmp_path: Path) 
     browser.open((tmp_path / "page.html").as_uri())
     assert browser.run("return document.querySelectorAll('h1').length") == 1 and browser.run("return document.title") != "owned"
     assert [line for line in browser.log() if "favicon" not in line] == []
+
+
+def test_a_browser_is_led_to_the_page_by_a_file(browser: Any, show: Show, played: Path) -> None:
+    """The navigation comes from elsewhere, which the browser says; the token stands behind the hash all the same."""
+    server = show(played)
+    page = leading_page(server.url)
+    try:
+        browser.open(page.as_uri())
+    finally:
+        page.unlink()
+    assert browser.text("#title") == "Mend the totals"
+
+
+def test_what_was_searched_for_is_marked_in_the_details(browser: Any, show: Show, tmp_path: Path) -> None:
+    entries = [entry(0, "user", "go"), entry(1, "assistant", [{"type": "text", "text": "line\n" * 3000 + "a Needle in it"}])]
+    browser.open(show(write(tmp_path / "p" / "needle.jsonl", entries)).url)
+    browser.run(SEARCH, "needle")
+    browser.until("return document.querySelectorAll('.hit').length === 1")
+    browser.run("document.querySelector('.hit').click()")
+    browser.until("return CSS.highlights.get('found')?.size === 1")
+    assert browser.until("return document.querySelector('#detail pre').scrollTop > 10000")
 
 
 def test_an_exported_page_needs_no_server(browser: Any, played: Path, tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def test_the_data_is_there_for_whoever_has_the_token(server: Inspection) -> None
         {"Host": "localhost:1"},
         {"Sec_Fetch_Site": "cross-site"},
         {"Sec_Fetch_Site": "same-site"},
+        {"Sec_Fetch_Site": "none"},
     ],
 )
 @pytest.mark.parametrize(

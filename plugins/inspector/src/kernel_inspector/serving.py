@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -105,13 +106,14 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        if self.headers.get("Host") not in self.server.hosts or self.headers.get("Sec-Fetch-Site", "none") not in (
-                "none", "same-origin"):
-            return self._send(403, b"not from here\n", "text/plain")
+        if self.headers.get("Host") not in self.server.hosts:
+            return self._send(403, b"not under this name\n", "text/plain")
         address = urlsplit(self.path)
-        if address.path in ASSETS:
+        if address.path in ASSETS:  # also by a link from elsewhere: they hold no data
             name, kind = ASSETS[address.path]
             return self._send(200, asset(name), f"{kind}; charset=utf-8")
+        if self.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+            return self._send(403, b"not for other pages\n", "text/plain")
         given = self.headers.get("Authorization", "").encode("utf-8", "replace")
         if not hmac.compare_digest(given, f"Bearer {self.server.token}".encode()):
             return self._send(401, b"the address that kernel inspect printed has a token behind the #\n", "text/plain")
@@ -218,19 +220,24 @@ def serve(model: SessionModel, port: int, *, open_browser: bool) -> int:
 
 
 def _open(url: str) -> Callable[[], None] | None:
-    """Show the address in the person's browser, where there is a desktop.
-
-    The browser is given a private file that leads there: other people of the machine see the arguments of its process.
-    """
+    """Show the address in the person's browser, where there is a desktop. What is returned cleans up."""
     import os
-    import tempfile
     import webbrowser
-    from pathlib import Path
 
     if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or sys.platform == "darwin"):
         return None
+    page = leading_page(url)
+    webbrowser.open(page.as_uri())
+    return lambda: page.unlink(missing_ok=True)
+
+
+def leading_page(url: str) -> Path:
+    """A private file that leads to the address: other people of the machine see the arguments of a browser's process."""
+    import os
+    import tempfile
+
     handle, name = tempfile.mkstemp(prefix="kernel-inspect-", suffix=".html")
     with os.fdopen(handle, "w") as page:
-        page.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={url}">')
-    webbrowser.open(Path(name).as_uri())
-    return lambda: Path(name).unlink(missing_ok=True)
+        page.write('<!doctype html><meta name="referrer" content="no-referrer">'
+                   f'<meta http-equiv="refresh" content="0; url={url}">')
+    return Path(name)

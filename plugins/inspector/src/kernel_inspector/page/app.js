@@ -24,6 +24,30 @@ async function guarded(work) {
   }
 }
 
+// The words that were searched for, in the details: marked without touching what is there.
+function markFound(box) {
+  if (!globalThis.Highlight) return;
+  CSS.highlights.delete("found");
+  const word = finder.asked.split(/\s+/).filter((w) => !/^(is|by|tool):/.test(w)).join(" ").toLowerCase();
+  if (!word) return;
+  const ranges = [], texts = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode() && ranges.length < 1000) {
+    const text = texts.currentNode.data.toLowerCase();
+    for (let at = text.indexOf(word); at >= 0 && ranges.length < 1000; at = text.indexOf(word, at + word.length)) {
+      const range = new Range();
+      range.setStart(texts.currentNode, at);
+      range.setEnd(texts.currentNode, Math.min(at + word.length, texts.currentNode.length));
+      ranges.push(range);
+    }
+  }
+  if (!ranges.length) return;
+  CSS.highlights.set("found", new Highlight(...ranges));
+  const first = ranges.find((range) => range.getClientRects().length);
+  const scroller = first?.startContainer.parentElement.closest("pre");
+  if (scroller) scroller.scrollTop += first.getBoundingClientRect().top - scroller.getBoundingClientRect().top - 60;
+  if (first) box.scrollTop += first.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 3;
+}
+
 const laneOf = (id) => state.session.lanes.find((lane) => lane.id === id);
 
 // -- the head ----------------------------------------------------------------------------------------------------------
@@ -108,6 +132,7 @@ async function choose(number, how) {
     if (state.row !== number) return;
     state.turn = row?.turn || 0;
     await Promise.all([showDetail($("detail"), state.lane, number, openLane), drawOverview()]);
+    if (state.row === number) markFound($("detail"));
   });
 }
 
