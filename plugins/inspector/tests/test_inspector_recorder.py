@@ -215,17 +215,15 @@ def test_a_session_without_a_request_leaves_no_record(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("inspect.jsonl"))
 
 
-@pytest.mark.parametrize("fault", ["folder", "link", "clock"])
+@pytest.mark.parametrize("fault", ["folder", "link", "clock", "rules"])
 def test_a_recorder_that_cannot_write_changes_nothing(tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It stands around gates: what it raised would refuse the call."""
+    if fault == "rules":
+        monkeypatch.setattr(Recorder, "_file_of", lambda self, verdict: 1 / 0)
     if fault == "clock":
         monkeypatch.setattr("kernel_inspector.recorder._now", lambda session: 1 / 0)
-    monkeypatch.setattr(
-        "kernel_inspector.recorder.record_of",
-        {"folder": lambda path: Path("/proc/nowhere/inspect.jsonl"), "link": lambda path: tmp_path / "link", "clock": record_of}[
-            fault
-        ],
-    )
+    places = {"folder": Path("/proc/nowhere/inspect.jsonl"), "link": tmp_path / "link"}
+    monkeypatch.setattr("kernel_inspector.recorder.record_of", lambda path: places.get(fault) or record_of(path))
     (tmp_path / "link").symlink_to(tmp_path / "target")
     run = kit(tmp_path, call("Look", "a", at="x"), text("so")).play("look")
     assert run.text == "so" and run.ran == ["a"] and not (tmp_path / "target").exists()

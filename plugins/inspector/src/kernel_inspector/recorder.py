@@ -151,10 +151,7 @@ class Recorder(Middleware):
         DECIDING.set(call_id)  # every call has a task of its own, or is alone
         verdict = await next(call, call_id)
         DECIDING.set("")
-        self._write("decision", _filled({
-            "call": call_id, "tool": call.tool.name, "behavior": verdict.behavior, "reason": verdict.reason_type,
-            "rule": verdict.rule, "source": verdict.source, "file": self._file_of(verdict), "mode": call.mode,
-            "hook": call.hook, "rewrote": call.hook_rewrote, "ms": _ms(self.session.clock.monotonic() - began)}))
+        self._decided(call, call_id, verdict, self.session.clock.monotonic() - began)
         return verdict
 
     async def around_approval(self, call: PermissionCall, verdict: Verdict, call_id: str, next: Asker) -> dict[str, Any]:
@@ -164,12 +161,7 @@ class Recorder(Middleware):
             answer = await next(call, verdict, call_id)
             return answer  # type: ignore[no-any-return]
         finally:
-            said = answer if isinstance(answer, dict) else {}
-            self._write("approval", _filled({
-                "call": call_id, "tool": call.tool.name, "behavior": said.get("behavior") or "none",
-                "rewrote": said.get("updatedInput") is not None, "rules": len(said.get("updatedPermissions") or ()),
-                "why": verdict.reason_type, "rule": verdict.rule, "source": verdict.source, "file": self._file_of(verdict),
-                "ms": _ms(self.session.clock.monotonic() - began)}))
+            self._answered(call, call_id, verdict, answer, self.session.clock.monotonic() - began)
 
     def hear(self, message: Output) -> None:
         """Ends of turns, changes of the mode, a conversation that was cleared."""
@@ -184,11 +176,6 @@ class Recorder(Middleware):
             self._write("mode", {"mode": message.data["permissionMode"]})
         elif isinstance(message, ConversationReset):
             self._write("cleared", {"to": message.new_conversation_id})
-
-    def _file_of(self, verdict: Verdict) -> str | None:
-        """The settings file that the rule stands in."""
-        layers = self.session.settings.by_layer(f"permissions.{verdict.behavior}") if verdict.rule else ()
-        return next((layer.path for layer, rules in layers if isinstance(rules, list) and verdict.rule in rules), None)
 
     # -- lines -------------------------------------------------------------------------------------------------------
     @_quietly
@@ -240,6 +227,27 @@ class Recorder(Middleware):
         self._put("hooks", _filled({
             "call": call, "event": type(event).__name__, "tool": getattr(event, "tool_name", None),
             "ms": _ms(max(o.seconds for o in outcomes)), "by": [_told(o) for o in outcomes]}))
+
+    @_quietly
+    def _decided(self, call: PermissionCall, call_id: str, verdict: Verdict, seconds: float) -> None:
+        self._put("decision", _filled({
+            "call": call_id, "tool": call.tool.name, "behavior": verdict.behavior, "reason": verdict.reason_type,
+            "rule": verdict.rule, "source": verdict.source, "file": self._file_of(verdict), "mode": call.mode,
+            "hook": call.hook, "rewrote": call.hook_rewrote, "ms": _ms(seconds)}))
+
+    @_quietly
+    def _answered(self, call: PermissionCall, call_id: str, verdict: Verdict, answer: Any, seconds: float) -> None:
+        said = answer if isinstance(answer, dict) else {}
+        self._put("approval", _filled({
+            "call": call_id, "tool": call.tool.name, "behavior": said.get("behavior") or "none",
+            "rewrote": said.get("updatedInput") is not None, "rules": len(said.get("updatedPermissions") or ()),
+            "why": verdict.reason_type, "rule": verdict.rule, "source": verdict.source, "file": self._file_of(verdict),
+            "ms": _ms(seconds)}))
+
+    def _file_of(self, verdict: Verdict) -> str | None:
+        """The settings file that the rule stands in."""
+        layers = self.session.settings.by_layer(f"permissions.{verdict.behavior}") if verdict.rule else ()
+        return next((layer.path for layer, rules in layers if isinstance(rules, list) and verdict.rule in rules), None)
 
     @_quietly
     def _write(self, kind: str, line: dict[str, Any]) -> None:
