@@ -372,8 +372,10 @@ def test_threads_end_with_the_last_conversation_and_begin_anew(tmp_path: Path, t
 
     from kernel.testing import until
 
+    others = set(threading.enumerate())
+
     def running() -> list[str]:
-        return [t.name for t in threading.enumerate() if t.name == "telemetry" or t.name.startswith("OtelBatch")]
+        return [t.name for t in threading.enumerate() if t not in others and t.name.startswith(("telemetry", "OtelBatch"))]
 
     async def go() -> None:
         kit = Kit(tmp_path, [text("one"), text("two"), text("three")], installed=["telemetry"])
