@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -334,8 +335,6 @@ def test_a_fault_of_telemetry_is_a_line_in_the_debug_log(tmp_path: Path, told: A
 
 
 def test_what_comes_before_the_exporters_is_not_lost(tmp_path: Path, told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import threading
-
     from kernel_telemetry import exporters
 
     gate = threading.Event()
@@ -353,8 +352,6 @@ def test_what_comes_before_the_exporters_is_not_lost(tmp_path: Path, told: Any, 
 
 
 def test_the_queue_is_bounded_and_what_is_dropped_is_counted(tmp_path: Path, told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import threading
-
     from kernel_telemetry import exporters, pipeline
 
     gate, made = threading.Event(), told.made
@@ -368,8 +365,6 @@ def test_the_queue_is_bounded_and_what_is_dropped_is_counted(tmp_path: Path, tol
 
 
 def test_threads_end_with_the_last_conversation_and_begin_anew(tmp_path: Path, told: Any) -> None:
-    import threading
-
     from kernel.testing import until
 
     others = set(threading.enumerate())
@@ -395,3 +390,50 @@ def test_threads_end_with_the_last_conversation_and_begin_anew(tmp_path: Path, t
 
     anyio.run(go)
     assert len(told.named("kernel.run")) == 3 and sum(v for v, _ in told.points("kernel.run.count")) == 3
+
+
+def test_whatever_an_attribute_holds_can_be_sent() -> None:
+    """Any value in any place of an event, a point or a span: nothing is lost, and both encodings take it."""
+    from kernel_telemetry import otlp
+    from kernel_telemetry.exporters import Outlets
+    from kernel_telemetry.pipeline import Event, Pipeline, Point
+    from kernel_telemetry.switches import Signal, Switches
+
+    sent: list[int] = []
+
+    class Post:
+        """Encodes as the real one does; the network is not what is tried."""
+
+        hurried = threading.Event()
+
+        def __call__(self, message: Any) -> bool:
+            sent.append(len(message.SerializeToString()) + len(otlp.as_json(message)))
+            return True
+
+    signal = Signal(exporters=("otlp",))
+    lines: list[str] = []
+
+    def outlets(pipeline: Any) -> Any:
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+
+        post: Any = Post()
+        reader = PeriodicExportingMetricReader(otlp.Metrics(post))
+        return Outlets(pipeline.switches, ([reader], [otlp.Logs(post)], [otlp.Spans(post)]))
+
+    pipeline = Pipeline(Switches(metrics=signal, logs=signal, traces=signal), outlets)
+    pipeline.log = lines.append
+
+    @hypothesis_settings(max_examples=150, deadline=None)
+    @given(st.dictionaries(st.text(min_size=1, max_size=6), JUNK, max_size=4), st.floats(0, 1e9))
+    def put(attributes: dict[str, Any], value: float) -> None:
+        pipeline.put(Event("x", dict(attributes), spans.now(), None))
+        pipeline.put(Point("kernel.x", "counter", "", value, dict(attributes)))
+        span = spans.begin("x", None, dict(attributes))
+        span.events.append(("e", spans.now(), dict(attributes)))
+        span.error = str(attributes)
+        span.end = spans.now()
+        pipeline.put(span)
+
+    put()
+    assert pipeline.flush(60, last=True) and len(sent) >= 3
+    assert lines == []
