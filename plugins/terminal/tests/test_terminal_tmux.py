@@ -79,6 +79,22 @@ def test_a_change_is_shown_before_it_is_allowed(tmux: Any) -> None:
     assert (tmux.project / "hello.py").read_text() == "a = 1\nb = 22\nc = 3\n"
 
 
+def test_the_screen_of_the_documentation_is_what_is_shown(tmux: Any) -> None:
+    page = Path(__file__).parents[3] / "docs" / "terminal.md"
+    if not page.exists():
+        pytest.skip("the documentation is not here")
+    wanted = next(block for block in page.read_text("utf-8").split("```") if "kernel 0.1.0 · " in block)
+    (tmux.project / "hello.py").write_text('def greet(name):\n    return "Hello " + name\n')
+    edit = {"file_path": "hello.py", "old_string": '"Hello " + name', "new_string": 'f"Hello {name}!"'}
+    tmux.script({"text": "I will look at the file first.", "calls": [{"tool": "Read", "input": {"file_path": "hello.py"}}]},
+                {"text": "Now the change.", "calls": [{"tool": "Edit", "input": edit}]})
+    tmux.start("make the greeting friendlier", columns=79)
+    tmux.wait("esc: no answer")
+    shown = re.sub(r" · \d+\.\d s$", "", tmux.everything(), flags=re.MULTILINE).replace(str(tmux.project), "/work")
+
+    assert " ".join(shown[shown.index("kernel 0.1.0 · "):].split()) == " ".join(wanted.split()), "but for where long paths break"
+
+
 def test_a_running_command_is_interrupted_and_the_waiting_message_goes_next(tmux: Any) -> None:
     tmux.script(bash("touch began; sleep 300"), {"text": "I heard: {{last_prompt}}"})
     tmux.start("--allowedTools", "Bash", "--", "go")

@@ -203,7 +203,7 @@ class LiveScreen:
         return Dimension(min=1, max=max(min(INPUT_ROWS, self._rows - 6), 1))
 
     def _choices(self) -> Drawn:
-        return _joined(self._asked.lines(self.columns - 1, self._rows)) if self._asked is not None else []
+        return _joined([[], *self._asked.lines(self.columns - 1, self._rows)]) if self._asked is not None else []
 
     def _menu(self) -> Drawn:
         state = self._buffer.complete_state
