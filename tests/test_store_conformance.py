@@ -156,6 +156,11 @@ class Place:
         settings = Settings([Layer("cli", "--settings", {}, "/")], [], config_dir=self.cwd, project_root=self.cwd, trusted=False)
         return self._store.open(Options(**{"cwd": self.cwd, **options}), settings, self.entries)
 
+    def listed(self) -> list[dict[str, Any]]:
+        """The conversations of the directory, as a front end offers them."""
+        settings = Settings([], [], config_dir=self.cwd, project_root=self.cwd, trusted=False)
+        return self._store.sessions(Options(cwd=self.cwd), settings, self.entries)
+
     def say(self, transcript: Transcript, *texts: str, **extra: Any) -> list[str]:
         """Prompts and answers in turn; their uuids."""
         entries = [entry(n, text, **extra) for n, text in enumerate(texts)]
@@ -209,6 +214,17 @@ def test_facts_come_back_and_the_last_one_counts(place: Place) -> None:
     assert (again.restored.title, again.restored.permission_mode) == ("Second", "acceptEdits")
     with pytest.raises(SessionError):
         place.open(resume="First")
+
+
+def test_conversations_are_listed_the_newest_first(place: Place) -> None:
+    first, second = place.open(name="Parrots"), place.open(name="Weather")
+    place.say(second, "What weather?", "Rain.")
+    place.say(first, "Parrots?", "Green.")
+    for session in (second, first):
+        session.close()
+    rows = place.listed()
+    assert [(row["session"], row["shown"]) for row in rows] == [(first.session_id, "Parrots"), (second.session_id, "Weather")]
+    assert all(isinstance(row["changed"], str) for row in rows)
 
 
 def test_continue_takes_the_latest_one(place: Place) -> None:

@@ -145,14 +145,14 @@ class StoredFinder:
     def listed(self, cwd: str) -> list[dict[str, Any]]:
         """Rows as ``Listed.wire`` has them, as far as the summaries tell."""
         rows = []
-        for item in self._asked("list_session_summaries", project_dir(cwd).name):
+        found = self._asked("list_session_summaries", project_dir(cwd).name)
+        for item in sorted(found, key=lambda item: item["mtime"], reverse=True):
             data = item["data"]
             shown = next((data[k] for k in SHOWN if data.get(k)), "")
             if shown and not data.get("is_sidechain"):
-                changed = datetime.fromtimestamp(item["mtime"] / 1000, UTC).isoformat(timespec="seconds")
-                rows.append({"session": item["session_id"], "changed": changed, "title": data.get("custom_title"),
+                rows.append({"session": item["session_id"], "changed": _time(item["mtime"]), "title": data.get("custom_title"),
                              "shown": " ".join(str(shown).split())})
-        return sorted(rows, key=lambda row: str(row["changed"]), reverse=True)
+        return rows
 
     def _titled(self, title: str, cwd: str) -> Loaded | None:
         named: dict[str, list[tuple[str, str]]] = {"custom_title": [], "ai_title": []}
@@ -180,6 +180,14 @@ class StoredFinder:
             return getattr(self._store, method)(*args)
         except Exception as error:
             raise SessionError(f"the store {self._store.name!r} cannot be read: {error}") from error
+
+
+def _time(mtime: float) -> str:
+    """Milliseconds since the epoch as ISO 8601; empty where a store means something else."""
+    try:
+        return datetime.fromtimestamp(mtime / 1000, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 def _projects(cwd: str) -> list[str]:
