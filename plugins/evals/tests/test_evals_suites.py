@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from kernel_evals import report
+from kernel_evals.running import CaseReport, SuiteReport
 from kernel_evals.suite import BUILT_IN, load
 
 from kernel import UsageError
@@ -33,17 +35,18 @@ def evals(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
 
 
 @whole
-@pytest.mark.parametrize("name", NAMES)
-def test_a_suite_finds_each_planted_fault_and_is_green_without(tmp_path: Path, name: str) -> None:
-    """``prove`` runs the suite as it is and once for each fault; the red checks must hold all those that the fault names."""
-    done = evals(tmp_path, "prove", name, "--json")
+def test_each_suite_finds_its_planted_faults_and_is_green_without(tmp_path: Path) -> None:
+    """``prove`` runs each suite as it is and once for each fault; the red checks must hold all those that the fault names."""
+    done = evals(tmp_path, "prove", "--json")
     assert done.stdout.startswith("["), done.stderr
-    rows = json.loads(done.stdout)
-    suite = load(BUILT_IN / f"{name}.yaml")
-    assert [row["fault"] for row in rows] == ["no fault", *(fault.name for fault in suite.faults)] and len(rows) > 1
-    assert rows[0]["red"] == {}
-    for row, fault in zip(rows[1:], suite.faults, strict=True):
-        assert set(fault.breaks) <= set(row["red"]) and all(row["red"].values()), row
+    rows = {(row["suite"], row["fault"]): row for row in json.loads(done.stdout)}
+    suites = [load(BUILT_IN / f"{name}.yaml") for name in NAMES]
+    assert len(rows) == len(suites) + sum(len(suite.faults) for suite in suites) and all(suite.faults for suite in suites)
+    for suite in suites:
+        assert rows[suite.name, "no fault"]["red"] == {}
+        for fault in suite.faults:
+            red = rows[suite.name, fault.name]["red"]
+            assert set(fault.breaks) <= set(red) and all(red.values()), f"{suite.name}, {fault.name}: {red}"
     assert done.returncode == 0
 
 
@@ -108,8 +111,14 @@ def test_two_sets_are_compared_and_logs_are_inspects_own(tmp_path: Path) -> None
     assert log.status == "success" and log.samples and log.samples[0].scores["checks"].value == "C"
     page = (tmp_path / "page.html").read_text()
     assert page.count("✗") >= 2 and "as installed without memory" in page and "http" not in page.replace("http-equiv", "")
-    told = evals(tmp_path, "run", "memory-pollution", "--compare-block", "memory").stdout
-    assert "== different" in told and "the instructions are told: holds -> red" in told
+
+
+def test_differences_are_told_and_nothing_of_a_run_moves_the_cursor() -> None:
+    sides = [[SuiteReport(suite="s", setup=setup, cases=[CaseReport(id="one", checks={"c": why, "d": ""})])]
+             for setup, why in (("a", ""), ("b", "it says \x1b[31mred"))]
+    told = report.told(sides)
+    assert "== different\n     s, one: c: holds -> red (it says  [31mred)" in told and "RED  s" in told and "\x1b" not in told
+    assert report.told([sides[0], sides[0]]).endswith("== no difference")
 
 
 @whole

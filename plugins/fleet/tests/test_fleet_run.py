@@ -259,3 +259,14 @@ def test_the_command_line_does_not_load_a_fleet_that_nobody_asked_for(tmp_path: 
             "print([m for m in sys.modules if m in ('ray', 'kernel_fleet.engine')])")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_a_sample_of_the_benchmark_holds() -> None:
+    """Workers and the fleet itself are killed; ``python -m benchmarks.fleet`` does it with 1,000 tasks."""
+    root = Path(__file__).parent.parent.parent.parent
+    command = [sys.executable, "-m", "benchmarks.fleet", "--tasks", "6", "--answers", "2", "--delay", "0.2", "--kills", "1",
+               "--restarts", "1"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["killed"] == {"worker": 1, "fleet": 1} and figures["attempts"] >= 7

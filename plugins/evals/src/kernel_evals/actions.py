@@ -13,6 +13,7 @@ from typer import Argument, Option
 
 from kernel import UsageError
 from kernel_evals import measures
+from kernel_evals.calls import one_line
 from kernel_evals.play import Setup
 from kernel_evals.suite import Suite, built_in, find, load
 
@@ -62,12 +63,12 @@ def prove_(suites: Suites = None, logs: Logs = None, at_a_time: Cases = 2, json_
     if json_:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
     for row in () if json_ else rows:
-        said = "green" if not row["red"] else f"{len(row['red'])} red: {', '.join(row['red'])}"
+        said = "green" if not row["red"] else f"{len(row['red'])} red: {', '.join(row['red'])}"  # names, no text of a run
         print(f"{'ok  ' if row['ok'] else 'BAD '} {row['suite']:<22} {row['fault']:<22} {said}")
         for name in row["missed"]:
             print(f"     {name} did not turn red")
         if not row["ok"] and row["fault"] == "no fault":
-            print("\n".join(f"     {name}: {why}" for name, why in row["red"].items()))
+            print("\n".join(f"     {name}: {one_line(why)}" for name, why in row["red"].items()))
     return 0 if all(row["ok"] for row in rows) else 1
 
 
@@ -83,13 +84,13 @@ def list_(json_: Json = False) -> int:
     return 0
 
 
-def check_(suites: Annotated[list[str], Argument(help="files of suites")], schema: Annotated[bool, Option("--schema",
-           help="print the JSON Schema of a suite instead")] = False, json_: Json = False) -> int:
+def check_(suites: Suites = None, schema: Annotated[bool, Option("--schema", help="print the JSON Schema of a suite")] = False,
+           json_: Json = False) -> int:
     if schema:
         print(json.dumps(msgspec.json.schema(Suite), indent=1))
         return 0
     rows = []
-    for name in suites:
+    for name in suites or [str(path) for path in built_in()]:
         try:
             load(find(name))
             rows.append({"suite": name, "problem": ""})
@@ -105,11 +106,21 @@ def _loaded(names: list[str] | None) -> list[Suite]:
 
 
 def _run(pairs: list[tuple[Suite, Setup]], logs: Path | None, at_a_time: int) -> list[Any]:
+    from kernel_evals import inspecting
     from kernel_evals.running import run
 
     _say_missing([suite for suite, setup in pairs if setup.harness is None])
     total = sum(len(suite.cases) for suite, _ in pairs)
     print(f"evals: {total} runs of {len({s.name for s, _ in pairs})} suites", file=sys.stderr, flush=True)
+    played = 0
+
+    def one_more() -> None:
+        nonlocal played
+        played += 1
+        if played % 5 == 0:
+            print(f"evals: {played} of {total}", file=sys.stderr, flush=True)
+
+    inspecting.listeners[:] = [one_more]
     with redirect_stdout(sys.stderr):  # what an engine has to say is no result
         return run(pairs, logs=logs, at_a_time=at_a_time)
 

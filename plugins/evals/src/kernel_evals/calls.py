@@ -93,6 +93,11 @@ def flat(value: Any) -> str:
     return "\n".join(flat(v) for v in value) if isinstance(value, list) else ""
 
 
+def one_line(text: str) -> str:
+    """For a terminal: what a run wrote moves no cursor and sets no colour."""
+    return "".join(c if c.isprintable() else " " for c in text)[:300]
+
+
 def requests(played: Played) -> list[dict[str, Any]]:
     """Requests of the conversation itself, not of subagents; a summary's is one of them."""
     return [line for line in played.trace if line.get("kind") == "request" and not line.get("agent")]

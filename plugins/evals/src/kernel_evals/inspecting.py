@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import anyio.to_thread
@@ -20,6 +21,9 @@ from kernel_evals.checks import why_not
 from kernel_evals.play import Setup, play
 from kernel_evals.suite import Case, Suite, find, load
 
+listeners: list[Callable[[], None]] = []
+"""Called behind each case that was played, in the loop of Inspect: progress."""
+
 
 @solver
 def harness(suite: str, setup: dict[str, Any] | None = None) -> Solver:
@@ -32,6 +36,8 @@ def harness(suite: str, setup: dict[str, Any] | None = None) -> Solver:
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         case = _case(loaded, str(state.sample_id))
         played = await anyio.to_thread.run_sync(play, loaded, case, chosen)
+        for heard in listeners:
+            heard()
         state.store.set("played", msgspec.to_builtins(played))
         last = results(played)[-1:]
         state.output.completion = str(last[0].get("result", "")) if last else ""

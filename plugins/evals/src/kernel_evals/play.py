@@ -24,13 +24,12 @@ MOST_FILE = 1 << 20
 
 class Setup(Struct, kw_only=True):
     """What is evaluated. ``model``: a real one instead of the scripts. ``harness``: a locked plugin set; ``block``: plugins left
-    out; ``flags``: of ``kernel -p``."""
+    out."""
 
     name: str = "as installed"
     model: str | None = None
     harness: str | None = None
     block: list[str] = field(default_factory=list)
-    flags: list[str] = field(default_factory=list)
     fault: Fault | None = None
 
 
@@ -92,7 +91,7 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 
 def _arguments(suite: Suite, case: Case, setup: Setup, folder: Path) -> list[str]:
-    made = ["-p", "--output-format", "stream-json", "--input-format", "stream-json", "--verbose", *case.flags, *setup.flags]
+    made = ["-p", "--output-format", "stream-json", "--input-format", "stream-json", "--verbose", *case.flags]
     if setup.model:
         made += ["--model", setup.model]
     elif case.recording is not None:

@@ -6,6 +6,7 @@ import html
 from typing import Any
 
 from kernel_evals import measures
+from kernel_evals.calls import one_line
 from kernel_evals.running import SuiteReport
 from kernel_evals.suite import Suite
 
@@ -21,11 +22,12 @@ def told(sides: list[Side]) -> str:
         for item in side:
             good = sum(case.ok for case in item.cases)
             lines.append(f"{'ok  ' if item.ok else 'RED '} {item.suite:<22} {good} of {len(item.cases)} cases")
-            lines += [f"     {name}: {why}" for name, why in item.red.items()]
+            lines += [f"     {name}: {one_line(why)}" for name, why in item.red.items()]
         lines += [f"     {name}: {value:.1%}" for name, value in rates_of(side).items() if value is not None]
     if len(sides) > 1:
         found = differences(sides[0], sides[1])
-        lines += ["== different", *(f"     {what}: {a} -> {b}" for what, a, b in found)] if found else ["== no difference"]
+        lines.append("== different" if found else "== no difference")
+        lines += [f"     {what}: {one_line(a)} -> {one_line(b)}" for what, a, b in found]
     return "\n".join(lines)
 
 

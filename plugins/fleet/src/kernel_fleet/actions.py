@@ -18,7 +18,7 @@ from kernel_fleet import report, tasks as tasks_
 from kernel_fleet.board import Limits
 from kernel_fleet.engine import Fleet, ready
 from kernel_fleet.journal import RunFolder, row
-from kernel_fleet.progress import Progress, counts, told_of
+from kernel_fleet.progress import Progress, counts, one_line, told_of
 from kernel_fleet.seats import Executor, Processes
 
 Json = Annotated[bool, Option("--json", help="JSON instead of a table")]
@@ -144,7 +144,7 @@ def _end(folder: RunFolder, json_: bool, why: str, seconds: float | None = None)
         return code
     rows = [row(r) for r in folder.records.values()]
     for item in [r for r in rows if r["status"] != "done"][:20]:
-        print(f"{item['id']:<24} {item['status']:<10} {item['why'][:100]}")
+        print(f"{item['id']:<24} {item['status']:<10} {one_line(item['why'])}")
     cost = sum(r.cost_usd for r in folder.records.values())
     print(f"{told_of(found)}" + (f", ${cost:.4f}" if cost else "") + (f", {seconds:.1f} s" if seconds else ""))
     if why:
@@ -170,7 +170,7 @@ def status_(folder: Folder, json_: Json = False) -> int:
     for record in found.records.values():
         if record.status not in ("done", "waiting"):
             item = row(record)
-            print(f"{item['id']:<24} {item['status']:<10} attempt {item['attempts']}  {item['why'][:90]}")
+            print(f"{item['id']:<24} {item['status']:<10} attempt {item['attempts']}  {one_line(item['why'])}")
     print(told_of(counts(found.records.values())))
     return 0
 

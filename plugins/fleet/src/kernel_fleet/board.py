@@ -136,7 +136,7 @@ class Board:
             over.patch_bytes, over.notes = ended.patch_bytes, ended.notes
         if not out.result and (ended is None or ended.stopped or (ended.exit_code or 0) < 0):
             over.cost_usd = begun.allotted or 0.0  # nobody knows what it had spent
-        over.status, over.why = self._status(begun, ended, died, out)
+        over.status, over.why = self._status(begun, record, ended, died, out)
         if over.status == "again":
             over.fresh = not out.answered and not begun.resumes
             if _tries(record) >= self.limits.retries:
@@ -145,7 +145,7 @@ class Board:
             over.status, over.fresh, over.why = "again", True, f"the session could not be taken up: {over.why}"
         return over
 
-    def _status(self, begun: Begun, ended: Ended | None, died: str, out: Outcome) -> tuple[str, str]:
+    def _status(self, begun: Begun, record: Record, ended: Ended | None, died: str, out: Outcome) -> tuple[str, str]:
         if out.result:
             if out.ok and ended is not None and ended.accepted is False:
                 return "rejected", "the check failed: check.txt says why"
@@ -155,7 +155,8 @@ class Board:
                 return "again", out.text[:300]
             if ended is not None and ended.stopped:
                 return "stopped", "interrupted"
-            if out.terminal_reason == "budget_exhausted" and self._is_share(begun, out):
+            own = record.task.options.max_budget_usd or float("inf")
+            if out.subtype == "error_max_budget_usd" and (begun.allotted or 0.0) < own:
                 return "stopped", "its share of the fleet's budget is spent"
             return "failed", out.text[:300] or out.subtype
         if died:
@@ -170,9 +171,6 @@ class Board:
         if ended.exit_code is not None and ended.exit_code < 0:
             return "again", f"the run was ended by signal {-ended.exit_code}"
         return "failed", f"no result, exit code {ended.exit_code}"
-
-    def _is_share(self, begun: Begun, out: Outcome) -> bool:
-        return self.limits.budget_usd is not None and out.subtype == "error_max_budget_usd"
 
 
 def _tries(record: Record) -> int:

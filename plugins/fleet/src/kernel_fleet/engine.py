@@ -103,7 +103,7 @@ class Fleet:
         for record in self.folder.records.values():
             if record.final and (self._work / record.task.id).exists():
                 self._remove(record.task)
-            if not record.begun or record.final or len(record.over) == len(record.begun):
+            if not record.begun or record.final or (record.over and record.over[-1].attempt == record.begun[-1].attempt):
                 continue
             begun = record.begun[-1]
             out = outcome.read(self.folder.folder(begun.task) / f"attempt-{begun.attempt}.jsonl")

@@ -17,7 +17,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, field
@@ -36,7 +36,7 @@ class About(Struct, kw_only=True):
     tasks_file: str
     work: str
     args: list[str] = field(default_factory=list)
-    version: int = 1
+    version: Literal[1] = 1
 
 
 class Begun(Struct, kw_only=True, tag_field="kind", tag="begun", omit_defaults=True):

@@ -46,7 +46,7 @@ class Progress:
             self._finished += what.status in ("done", *BAD)
             if what.status != "done":
                 name = {"again": "will be tried again", "stopped": "stopped, can be taken up"}.get(what.status, what.status)
-                self._lines.append(f"fleet: {what.task}: {name}" + (f": {_one_line(what.why)}" if what.why else ""))
+                self._lines.append(f"fleet: {what.task}: {name}" + (f": {one_line(what.why)}" if what.why else ""))
 
     def tick(self, running: int, spent: float) -> None:
         with self._lock:
@@ -88,5 +88,6 @@ def _span(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """For a terminal: what a stranger wrote moves no cursor and sets no colour."""
     return "".join(c if c.isprintable() else " " for c in text)[:200]

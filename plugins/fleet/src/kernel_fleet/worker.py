@@ -42,7 +42,6 @@ class Job(msgspec.Struct, kw_only=True):
     folder: str
     attempt: int
     mark: str
-    keep_workspace: bool = False
     timeout_s: float | None = None
     check: list[str] | None = None
 
