@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from benchmarks.durable import ANSWER, World
 
@@ -49,6 +50,22 @@ def test_a_question_is_answered_by_another_process_and_the_run_goes_on_in_a_thir
     notes = [note[:2] for note in here.notes() if note[0] == "effect"]
     assert notes == [("effect", "before"), ("effect", "a"), ("effect", "after")]
     assert here.model.asked == [0, 2, 3] and here.runs()[0].state == "done"
+
+
+def test_a_subagent_asks_as_well_and_what_runs_beside_it_is_not_torn(world: Callable[..., World]) -> None:
+    here = world((("Agent", {"description": "d", "prompt": "AGENT", "run_in_background": False}), ("Slow", "beside")))
+    root = here.model.steps
+    here.model.steps_of = (  # type: ignore[method-assign]
+        lambda body: ((("Effect", "one"),), ASK) if "AGENT" in json.dumps(body["messages"][0]) else root)
+    process = here.prompt()
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not [q for i in here.runs() for q in i.steps if q.startswith("question:")]:
+        time.sleep(0.1)
+    Path(f"{here.ledger}.go").write_text("")
+    assert process.wait()[0] == 75
+    here.run("durable", "approvals", "answer", question(here), "allow")
+    assert here.run("durable", "resume")[:2] == (0, f"{ANSWER}\n")
+    assert sorted(n[1] for n in here.notes() if n[0] == "effect") == ["a", "beside", "one"]
 
 
 def test_a_denial_reaches_the_model_with_its_reason(world: Callable[..., World]) -> None:

@@ -57,6 +57,17 @@ def test_the_default_database_is_private_and_a_terminated_run_goes_on(world: Cal
     assert code == 1 and "there is no run" in err
 
 
+@pytest.mark.parametrize("database", ["sqlite:////dev/null/durable.sqlite", "postgresql://kernel:secret@127.0.0.1:1/durable"])
+def test_a_database_that_is_away_ends_the_run_before_anything_is_done(world: Callable[..., World], database: str) -> None:
+    here = world((("Effect", "a"),), database=database)
+    code, out, err = here.prompt().wait()
+    assert code == 1 and "a durable run cannot be begun" in out and "secret" not in out + err, (out, err)
+    assert not here.model.asked and not here.notes()
+    code, out, err = here.run("durable", "list")
+    assert (code, out) == (0, "No durable runs to take up (--all: the others, too).\n") if "sqlite" in database else (
+        code == 1 and "the database cannot be asked" in err and "secret" not in err), err
+
+
 def test_a_run_without_its_transcript_is_refused(world: Callable[..., World]) -> None:
     here = world()
     code, _, err = here.prompt("--no-session-persistence").wait()

@@ -44,10 +44,7 @@ class StoredAsker:
                     "suggestions": verdict.suggestions, "agent": call.agent_id}
         answer = await ask(keeper, call_id, question)
         if answer is None and keeper.waiting:
-            if call.agent_id is None:
-                return {"behavior": "deny", "interrupt": True, "message": WAITING.format(id=keeper.waiting)}
-            keeper.root.interrupt()  # the agent above must not be told anything, and goes on with the run
-            await anyio.sleep_forever()
+            return {"behavior": "deny", "interrupt": True, "message": WAITING.format(id=keeper.waiting)}
         return answer or {"behavior": "deny", "message": NO_ONE.format(tool=call.tool.name), "no_one": True}
 
 
@@ -74,7 +71,7 @@ LOOK_S = 0.4
 
 
 async def about_unknown(steps: Steps, tool: Tool, input: dict[str, Any], context: ToolContext) -> str:
-    """Ask a person whether a call with unknown effects is run again: ``retry`` or ``skip``."""
+    """Ask a person whether a call with unknown effects is run again: ``retry``, ``skip``, or ``wait`` where the run is left."""
     keeper = steps.keeper
     if keeper.config.approvals == "no_one":
         return "skip"
@@ -82,8 +79,7 @@ async def about_unknown(steps: Steps, tool: Tool, input: dict[str, Any], context
         "kind": "effects unknown", "tool": tool.name, "input": input, "suggestions": [],
         "reason": "it was running when its process ended; allow: run it again, deny: tell the model that nobody knows"})
     if answer is None and keeper.waiting:
-        keeper.root.interrupt()
-        await anyio.sleep_forever()
+        return "wait"
     return "retry" if answer is not None and answer.get("behavior") == "allow" else "skip"
 
 

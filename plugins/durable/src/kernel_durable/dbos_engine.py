@@ -23,6 +23,7 @@ from uuid import uuid4
 import anyio
 import anyio.to_thread
 from dbos import DBOS, DBOSClient, Serializer, SetWorkflowID, error as dbos_error
+from sqlalchemy.exc import DBAPIError
 
 from kernel_durable.engine import DurableError, Held, Lost, RunInfo
 from kernel_durable.holding import FileHolder, Holder, ServerHolder
@@ -225,8 +226,13 @@ class DbosEngine:
     def _statuses(self, run_id: str, *, load: bool) -> list[Any]:
         if not self._there():
             return []
-        found: list[Any] = self._ask().list_workflows(name=WORKFLOW, workflow_id_prefix=run_id or None, sort_desc=True,
-                                               load_input=load, load_output=load)
+        try:
+            found: list[Any] = self._ask().list_workflows(name=WORKFLOW, workflow_id_prefix=run_id or None, sort_desc=True,
+                                                          load_input=load, load_output=load)
+        except DBAPIError as error:
+            if "no such table" in str(error.orig) or getattr(error.orig, "sqlstate", None) in ("42P01", "3F000"):
+                return []  # nothing was ever kept there
+            raise DurableError(f"the database cannot be asked: {str(error.orig).splitlines()[0]}", context=self.shown) from None
         return found
 
     # -- runs --------------------------------------------------------------------------------------------------------------
@@ -238,9 +244,10 @@ class DbosEngine:
         return run
 
     def _begin(self, run: DbosRun) -> None:
-        self._launch()
+        self._make()
         if not self._held().hold(run.id):
             raise Held(f"the run {run.id} is held by another process")
+        self._launch()
         self._runs[run.id] = run
         with SetWorkflowID(run.id):
             DBOS.start_workflow(self._workflow, json.dumps(run.spec))

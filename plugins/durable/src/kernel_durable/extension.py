@@ -30,12 +30,14 @@ class DurableExtension(Extension):
             return None
         run_id = keeper.run.id if keeper.run else ""
         if keeper.failure is not None:
-            failure, keeper.failure = keeper.failure, None
+            failure = keeper.failure
             await keeper.leave()
+            keeper.failure = None
             return Leave("durable_failed", "error_during_execution", stop_reason=leave.stop_reason, errors=(str(failure),))
         if keeper.waiting:
-            waiting, keeper.waiting = keeper.waiting, ""
+            waiting = keeper.waiting
             await keeper.leave()
+            keeper.waiting = ""
             session.denials = [d for d in session.denials if d["tool_use_id"] in keeper.nobody]
             return Leave(WAITING, "error_during_execution", stop_reason=leave.stop_reason, errors=(
                 f"The run waits for an approval: kernel durable approvals answer {waiting} allow|deny, then "

@@ -74,16 +74,27 @@ class Keeper:
     async def current(self) -> Run | None:
         """The run that is on, begun where it is not; ``None`` outside of runs.
 
-        :raises DurableError: it cannot be begun.
+        :raises DurableError: it cannot be begun, or it cannot go on here.
         """
         asked = self.root.asked
         if asked is None or self._over == asked[1]:
             return None
         if self.run is None:
             async with self._lock:
-                if self.run is None:
-                    self.run = await self._begin(*asked)
+                if self.run is None and self.failure is None:
+                    self.run = await self._begun(*asked)
+        if self.failure is not None:
+            raise self.failure
         return self.run
+
+    async def _begun(self, prompt: Any, uuid: str) -> Run | None:
+        try:
+            return await self._begin(prompt, uuid)
+        except Exception as error:
+            self.fail(error if isinstance(error, DurableError) else DurableError(
+                f"a durable run cannot be begun: {type(error).__name__}: {str(error).splitlines()[0]}", context=self.engine.shown,
+                hint="kernel.durable.database says where runs are kept"))
+            return None
 
     async def _begin(self, prompt: Any, uuid: str) -> Run:
         root = self.root
@@ -137,10 +148,8 @@ class Keeper:
         return values.read(value)
 
     def fail(self, error: DurableError) -> None:
-        """The run cannot go on here: end the turn, and leave the run as it is."""
-        if self.failure is None:
-            self.failure = error
-            self.root.interrupt()
+        """The run cannot go on here: every later step is refused, and so the turn ends; the run stays as it is."""
+        self.failure = self.failure or error
 
     def differs(self, what: str) -> DurableError:
         """The loop goes another way than it went before."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -29,7 +30,7 @@ from kernel import (
 from kernel_durable import values
 from kernel_durable.engine import DurableError, Run
 from kernel_durable.keeper import SCOPE, STATE, Keeper
-from kernel_durable.unknown import settled
+from kernel_durable.unknown import is_made_of_steps, settled
 
 OUTSIDE = frozenset({"Setup", "SessionStart", "SessionEnd"})
 """Events of a process: each one that has the run raises its own."""
@@ -69,9 +70,11 @@ class Steps(Middleware):
             async for event in next(request):
                 yield event
             return
+        if self.keeper.waiting:
+            raise DurableError("the run is left for an approval")
         scope = self.agent.scope()
         ours = request.history is self.session.history and scope == f"{self.agent.path}{self.agent.answers}/"
-        key = f"{scope}model" if ours else self.agent.next("side")
+        key = f"{scope}model" if ours else self.agent.next(f"side:{_said(request)}")
         found = self.keeper.found(run, key)
         if found is not None and ours and found["answers"] != _answered(request):
             raise self.keeper.differs(f"step {key} answered other tool results")
@@ -118,8 +121,9 @@ class Steps(Middleware):
         result = await settled(self, run, key, tool, input, context)
         if result is None:
             return await self._first(run, key, tool, input, context, next)
-        await self.keeper.record(run, key, {"tool": tool.name, "input": input, "files": {},
-                                            "result": values.result_wire(result, self.session.state)})
+        if not self.keeper.waiting:
+            await self.keeper.record(run, key, {"tool": tool.name, "input": input, "files": {},
+                                                "result": values.result_wire(result, self.session.state)})
         return result
 
     async def _first(self, run: Run, key: str, tool: Tool, input: dict[str, Any], context: ToolContext,
@@ -138,7 +142,8 @@ class Steps(Middleware):
             raise
         finally:
             SCOPE.reset(inside)
-            if ("result" in wire or "raised" in wire) and self.keeper.run is run and not self.keeper.waiting:
+            left = self.keeper.waiting and is_made_of_steps(tool)  # it did not come to its own end
+            if ("result" in wire or "raised" in wire) and self.keeper.run is run and not left:
                 await self.keeper.record(run, key, {**wire, "files": values.files_wire(before, context.read_files)})
 
     def _again(self, tool: Tool, context: ToolContext, found: dict[str, Any]) -> ToolResult:
@@ -152,11 +157,11 @@ class Steps(Middleware):
 
     # -- hooks ---------------------------------------------------------------------------------------------------------------
     async def around_hooks(self, event: Event, next: HookRunner) -> list[Outcome]:
+        if self.keeper.waiting or self.keeper.failure:
+            return []  # whoever takes the run up asks them
         run = None if event.event_name in OUTSIDE else await self.keeper.current()
         if run is None:
             return await next(event)
-        if self.keeper.waiting or self.keeper.failure:
-            return []  # whoever takes the run up asks them
         key = self.agent.next(f"hooks:{event.event_name}:{getattr(event, 'tool_use_id', None) or ''}")
         found = self.keeper.found(run, key)
         if found is not None:
@@ -192,6 +197,11 @@ class Steps(Middleware):
         if answer.get("no_one"):
             self.keeper.nobody.add(call_id)
         return answer
+
+
+def _said(request: ModelRequest) -> str:
+    """The end of a request beside the conversation, in short: another request is another step."""
+    return hashlib.sha256(values.text(request.history.messages[-1:]).encode()).hexdigest()[:12]
 
 
 def _answered(request: ModelRequest) -> list[str]:

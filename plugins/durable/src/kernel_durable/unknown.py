@@ -17,7 +17,7 @@ UNKNOWN = ("The process that ran this call ended before its result was recorded,
 
 async def settled(steps: Steps, run: Run, key: str, tool: Tool, input: dict[str, Any], context: ToolContext) -> ToolResult | None:
     """The result of a call that must not be run; ``None`` where it may. That it begins is kept before it may have effects."""
-    if _is_read_only(tool, input) or getattr(tool, "made_of_steps", False):
+    if _is_read_only(tool, input) or is_made_of_steps(tool):
         return None
     keeper = steps.keeper
     begun = next(number for number in range(len(run.recorded) + 1) if f"{key}?{number}" not in run.recorded)
@@ -31,6 +31,8 @@ async def settled(steps: Steps, run: Run, key: str, tool: Tool, input: dict[str,
         word = _rule(steps, tool, input)
         if word == "ask":
             word = await asking.about_unknown(steps, tool, input, context)
+            if word == "wait":
+                return ToolResult(content=asking.WAITING.format(id=keeper.waiting), status="cancelled", error_code="waiting")
         elif word == "retry" and begun > 1:
             word = "skip"  # repeated at most once
         if word == "skip":
@@ -39,6 +41,10 @@ async def settled(steps: Steps, run: Run, key: str, tool: Tool, input: dict[str,
         tool.validate_input(input, context)
     await keeper.record(run, f"{key}?{begun}", {"tool": tool.name, "input": input, "key": once})
     return None
+
+
+def is_made_of_steps(tool: Tool) -> bool:
+    return getattr(tool, "made_of_steps", False) is True
 
 
 async def _key(tool: Tool, input: dict[str, Any], context: ToolContext) -> str | None:
