@@ -400,7 +400,7 @@ def no_postgres() -> str:
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """A server of its own, in a folder of its own: its address with ``{}`` for the database."""
+    """A server of its own, in a folder of its own, with an empty database: its address."""
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)[0]
     home = tempfile.mkdtemp(prefix="kernel-pg-", dir="/tmp")  # the path of a socket must be short
     if os.geteuid() == 0:
@@ -413,7 +413,8 @@ def postgres() -> Iterator[str]:
         subprocess.run(made, **quiet)
         subprocess.run([*control, "-o", f"-k {home} -c listen_addresses= -c max_connections=100", "start"], **quiet)
         try:
-            yield f"postgresql://kernel@/{{}}?host={home}"
+            subprocess.run([*user, str(programs / "createdb"), "-h", home, "-U", "kernel", "durable"], **quiet)
+            yield f"postgresql://kernel@/durable?host={home}"
         finally:
             subprocess.run([*control, "-m", "immediate", "stop"], **quiet)
     finally:
@@ -520,7 +521,7 @@ def _databases(kind: str, place: Path) -> Iterator[Any]:
             yield lambda name: address
         return
     with postgres() as address:
-        yield lambda name: address.format("durable")
+        yield lambda name: address
 
 
 def main() -> int:

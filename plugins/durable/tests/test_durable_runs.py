@@ -140,10 +140,7 @@ def test_another_host_takes_over_and_the_one_that_was_cut_off_records_nothing(wo
     """The first host's session with the server ends, as when its host is lost; the second has nothing but the database."""
     import psycopg
 
-    with postgres() as address:
-        database = address.format("durable")
-        with psycopg.connect(address.format("postgres"), autocommit=True) as server:
-            server.execute("CREATE DATABASE durable")
+    with postgres() as database:
         first = world((("Slow", "a"),), settings={"unknown": "retry"}, database=database)
         second = world((("Effect", "never"),), settings={"unknown": "retry"}, database=database)
         second.model.steps = first.model.steps
