@@ -68,6 +68,15 @@ def test_a_subagent_asks_as_well_and_what_runs_beside_it_is_not_torn(world: Call
     assert sorted(n[1] for n in here.notes() if n[0] == "effect") == ["a", "beside", "one"]
 
 
+def test_what_comes_behind_the_question_is_not_run_past_its_hooks(world: Callable[..., World]) -> None:
+    here = world((("Guarded", "a"), ("Effect", "b")))
+    here.environment["CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY"] = "1"
+    parked(here)
+    assert not [n for n in here.notes() if n[0] == "effect"], "the second call began when nobody asked its hooks any more"
+    here.run("durable", "approvals", "answer", question(here), "allow")
+    assert here.run("durable", "resume")[:2] == (0, f"{ANSWER}\n") and results(here) == ["done a", "done b"]
+
+
 def test_a_denial_reaches_the_model_with_its_reason(world: Callable[..., World]) -> None:
     here = world(ASK)
     run = parked(here)

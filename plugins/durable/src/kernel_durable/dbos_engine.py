@@ -17,6 +17,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import RLock
 from typing import Any, ClassVar, TypeVar
 from uuid import uuid4
 
@@ -172,6 +173,8 @@ class DbosEngine:
         self._client: DBOSClient | None = None
         self._listens = False
         self._workflow: Any = None
+        self._one = RLock()
+        """Sessions of one process share the engine, each from threads of its own."""
 
     # -- the engine's own life; all of it blocks -------------------------------------------------------------------------
     def _there(self) -> bool:
@@ -187,19 +190,24 @@ class DbosEngine:
             connection.close()
 
     def _held(self) -> Holder:
-        if self._holder is None:
-            self._holder = ServerHolder(self._url) if self._path is None else FileHolder(self._path.with_suffix(".lock"))
-        return self._holder
+        with self._one:
+            if self._holder is None:
+                self._holder = ServerHolder(self._url) if self._path is None else FileHolder(self._path.with_suffix(".lock"))
+            return self._holder
 
     def _ask(self) -> DBOSClient:
-        if self._client is None:
-            self._client = DBOSClient(system_database_url=self._url, serializer=Json(), application_name=APPLICATION,
-                                      retry_connection_errors=False)
-        return self._client
+        with self._one:
+            if self._client is None:
+                self._client = DBOSClient(system_database_url=self._url, serializer=Json(), application_name=APPLICATION,
+                                          retry_connection_errors=False)
+            return self._client
 
     def _launch(self) -> None:
-        if DbosEngine._launched is self:
-            return
+        with self._one:
+            if DbosEngine._launched is not self:
+                self._launched_now()
+
+    def _launched_now(self) -> None:
         if DbosEngine._launched is not None:  # DBOS is one of a kind in a process
             DBOS.destroy(destroy_registry=True)
         self._make()
@@ -247,10 +255,15 @@ class DbosEngine:
         self._make()
         if not self._held().hold(run.id):
             raise Held(f"the run {run.id} is held by another process")
-        self._launch()
-        self._runs[run.id] = run
-        with SetWorkflowID(run.id):
-            DBOS.start_workflow(self._workflow, json.dumps(run.spec))
+        try:
+            self._launch()
+            self._runs[run.id] = run
+            with SetWorkflowID(run.id):
+                DBOS.start_workflow(self._workflow, json.dumps(run.spec))
+        except BaseException:
+            self._runs.pop(run.id, None)
+            self._held().release(run.id)
+            raise
 
     async def take(self, run_id: str) -> DbosRun:
         run = DbosRun(self, run_id, {})
@@ -341,9 +354,8 @@ class DbosEngine:
         return len(ids)
 
     async def close(self) -> None:
-        for run in list(self._runs.values()):
-            await run.leave()
-        await _in_thread(self._close)
+        if not self._runs:
+            await _in_thread(self._close)
 
     def _close(self) -> None:
         if self._listens:

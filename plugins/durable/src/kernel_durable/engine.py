@@ -95,4 +95,4 @@ class StepEngine(Protocol):
         """Forget runs that were over before that time; how many there were."""
 
     async def close(self) -> None:
-        """Leave the runs that are on, and let go of what must not outlive the event loop. It may be used again."""
+        """Let go of what must not outlive the event loop, unless runs are on. It may be used again."""

@@ -47,9 +47,12 @@ class Agent:
     def next(self, kind: str) -> str:
         """The key of the next step of a kind that comes in a fixed order."""
         key = self.scope() + kind
-        number = self.counts.get(key, 0)
-        self.counts[key] = number + 1
-        return f"{key}:{number}"
+        return f"{key}:{self.counts.get(key, 0)}"
+
+    def count(self, kind: str) -> None:
+        """One more step of that kind."""
+        key = self.scope() + kind
+        self.counts[key] = self.counts.get(key, 0) + 1
 
 
 class Keeper:

@@ -30,7 +30,7 @@ from kernel import (
 from kernel_durable import values
 from kernel_durable.engine import DurableError, Run
 from kernel_durable.keeper import SCOPE, STATE, Keeper
-from kernel_durable.unknown import is_made_of_steps, settled
+from kernel_durable.unknown import is_made_of_steps, left, settled
 
 OUTSIDE = frozenset({"Setup", "SessionStart", "SessionEnd"})
 """Events of a process: each one that has the run raises its own."""
@@ -74,14 +74,15 @@ class Steps(Middleware):
             raise DurableError("the run is left for an approval")
         scope = self.agent.scope()
         ours = request.history is self.session.history and scope == f"{self.agent.path}{self.agent.answers}/"
-        key = f"{scope}model" if ours else self.agent.next(f"side:{_said(request)}")
+        kind = f"side:{_said(request)}"
+        key = f"{scope}model" if ours else self.agent.next(kind)
         found = self.keeper.found(run, key)
         if found is not None and ours and found["answers"] != _answered(request):
             raise self.keeper.differs(f"step {key} answered other tool results")
         if found is not None:
             for event in found["events"]:
                 yield event
-            self._answered_once_more(ours)
+            self._came(ours, kind)
             if found["error"]:
                 raise values.failed(found["error"])
             return
@@ -101,19 +102,24 @@ class Steps(Middleware):
         await self.keeper.record(run, key, {
             "events": values.joined(events), "error": values.failure(error) if error else None, "answers": _answered(request),
             "at": at, "state": msgspec.to_builtins(state), "model": request.model})
-        self._answered_once_more(ours)
+        self._came(ours, kind)
         if error is not None:
             raise error
 
-    def _answered_once_more(self, ours: bool) -> None:
+    def _came(self, ours: bool, kind: str) -> None:
+        """One more answer; a request that failed is no step."""
         if ours:
             self.agent.answers += 1
+        else:
+            self.agent.count(kind)
 
     # -- tools ---------------------------------------------------------------------------------------------------------------
     async def around_tool(self, tool: Tool, input: dict[str, Any], context: ToolContext, next: ToolRunner) -> ToolResult:
         run = None if tool.internal else await self.keeper.current()
         if run is None:
             return await next(tool, input, context)
+        if self.keeper.waiting:  # nobody asks the hooks any more, so nothing begins any more
+            return left(self.keeper)
         key = f"{self.agent.scope()}tool:{context.call_id}"
         found = self.keeper.found(run, key)
         if found is not None:
@@ -133,7 +139,8 @@ class Steps(Middleware):
         wire: dict[str, Any] = {"tool": tool.name, "input": input}
         try:
             result = await next(tool, input, context)
-            wire["result"] = values.result_wire(result, self.session.state)
+            if isinstance(result, ToolResult):
+                wire["result"] = values.result_wire(result, self.session.state)
             return result
         except (DurableError, ModelError):
             raise
@@ -142,8 +149,8 @@ class Steps(Middleware):
             raise
         finally:
             SCOPE.reset(inside)
-            left = self.keeper.waiting and is_made_of_steps(tool)  # it did not come to its own end
-            if ("result" in wire or "raised" in wire) and self.keeper.run is run and not left:
+            stays_open = self.keeper.waiting and is_made_of_steps(tool)  # it did not come to its own end
+            if ("result" in wire or "raised" in wire) and self.keeper.run is run and not stays_open:
                 await self.keeper.record(run, key, {**wire, "files": values.files_wire(before, context.read_files)})
 
     def _again(self, tool: Tool, context: ToolContext, found: dict[str, Any]) -> ToolResult:
@@ -162,7 +169,9 @@ class Steps(Middleware):
         run = None if event.event_name in OUTSIDE else await self.keeper.current()
         if run is None:
             return await next(event)
-        key = self.agent.next(f"hooks:{event.event_name}:{getattr(event, 'tool_use_id', None) or ''}")
+        kind = f"hooks:{event.event_name}:{getattr(event, 'tool_use_id', None) or ''}"
+        key = self.agent.next(kind)
+        self.agent.count(kind)
         found = self.keeper.found(run, key)
         if found is not None:
             return values.outcomes_of(event.event_name, found["outcomes"])

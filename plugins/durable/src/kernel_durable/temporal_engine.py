@@ -199,8 +199,8 @@ class TemporalEngine:
         return len(old)
 
     async def close(self) -> None:
-        for released in self.held.values():
-            released.set()
+        if self.held:
+            return
         for task in self._workers:
             task.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)

@@ -9,6 +9,7 @@ from kernel_durable import asking
 
 if TYPE_CHECKING:
     from kernel_durable.engine import Run
+    from kernel_durable.keeper import Keeper
     from kernel_durable.steps import Steps
 
 UNKNOWN = ("The process that ran this call ended before its result was recorded, so its effects are unknown: it may have done "
@@ -32,7 +33,7 @@ async def settled(steps: Steps, run: Run, key: str, tool: Tool, input: dict[str,
         if word == "ask":
             word = await asking.about_unknown(steps, tool, input, context)
             if word == "wait":
-                return ToolResult(content=asking.WAITING.format(id=keeper.waiting), status="cancelled", error_code="waiting")
+                return left(keeper)
         elif word == "retry" and begun > 1:
             word = "skip"  # repeated at most once
         if word == "skip":
@@ -41,6 +42,11 @@ async def settled(steps: Steps, run: Run, key: str, tool: Tool, input: dict[str,
         tool.validate_input(input, context)
     await keeper.record(run, f"{key}?{begun}", {"tool": tool.name, "input": input, "key": once})
     return None
+
+
+def left(keeper: Keeper) -> ToolResult:
+    """The result of a call that whoever takes the run up will run; it is not kept."""
+    return ToolResult(content=asking.WAITING.format(id=keeper.waiting), status="cancelled", error_code="waiting")
 
 
 def is_made_of_steps(tool: Tool) -> bool:

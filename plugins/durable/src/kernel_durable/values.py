@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -80,9 +81,10 @@ def result_wire(result: ToolResult, state: State) -> dict[str, Any]:
     """A result; of its context modifier what it makes of the state that there is now."""
     wire: dict[str, Any] = {name: getattr(result, name) for name in _FIELDS}
     if result.context_modifier is not None:
-        after = result.context_modifier(state)
-        now = msgspec.to_builtins(state)
-        wire["state"] = {name: value for name, value in msgspec.to_builtins(after).items() if value != now[name]}
+        with suppress(Exception):  # of the tool's; the kernel says it
+            now = msgspec.to_builtins(state)
+            after = msgspec.to_builtins(result.context_modifier(state))
+            wire["state"] = {name: value for name, value in after.items() if value != now[name]}
     return wire
 
 
