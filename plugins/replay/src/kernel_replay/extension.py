@@ -8,7 +8,7 @@ from pathlib import Path
 from kernel import Extension, Harness, Registry
 from kernel_replay.recorder import RecordedSession, Recorder
 from kernel_replay.tape import Tape
-from kernel_replay.taps import TapedPart
+from kernel_replay.taps import TapedPart, tap_extensions
 
 SUFFIX = ".jsonl"
 
@@ -41,4 +41,5 @@ def record(harness: Harness, path: Path) -> Tape:
         parts.plugin = harness.prompt_parts.owner(part.name) or "kernel"
         parts(TapedPart(part, tape))
     harness.prompt_parts = parts
+    tap_extensions(harness, tape)
     return tape

@@ -16,7 +16,7 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from kernel import EVENTS, Harness, Output, encode_output
+from kernel import EVENTS, Harness, Output, Session, encode_output
 from kernel_replay import places, wire
 from kernel_replay.clocks import ReplayedClock
 from kernel_replay.compare import Difference, first
@@ -90,6 +90,8 @@ class Player:
                 deciding.pop(step, None)
             elif event.kind == "piece":
                 self.pieces.setdefault(step, []).append(number)
+            elif event.kind == "mark":
+                self.begins[step] = number
             elif event.kind == "checks":
                 self.checks[step] = number
                 self._done[number] = 1
@@ -127,7 +129,11 @@ class Player:
         return not (kind == "hooks" and "hooks" in self.live)
 
     def tool_is_live(self, name: str) -> bool:
-        return "tools" in self.live or (self.harness.tools.owner(name) or "") in self.changed
+        return self.plugin_is_live(self.harness.tools.owner(name) or "")
+
+    def plugin_is_live(self, name: str) -> bool:
+        """Whether its tools, and what stands beside them, are run for real."""
+        return "tools" in self.live or name in self.changed
 
     def hooks_are_live(self, plugin: str) -> bool:
         return "hooks" in self.live or plugin in self.changed or plugin in self.added
@@ -183,7 +189,7 @@ class Player:
         """A step of the run begins; what it is given has to be what it was given."""
         number = self.begins.get(step)
         if number is None or self._done[number]:
-            self.differ(Difference(kind="extra", step=step, got=told, plugin=plugin))
+            self.unknown(Difference(kind="extra", step=step, got=told, plugin=plugin))
             await anyio.sleep_forever()
             return
         await self.turn(number)
@@ -218,9 +224,15 @@ class Player:
 
     def over(self, step: Step) -> None:
         """Nobody waits for what is left of it."""
-        for number in (*self.pieces.get(step, ()), self.ends.get(step)):
+        for number in (self.begins.get(step), *self.pieces.get(step, ()), self.ends.get(step)):
             if number is not None and not self._done[number]:
                 self.consume(number)
+
+    async def mark(self, session: Session) -> None:
+        """All is ready for a request: not before it was then."""
+        step = self.steps.next("order", session, "")
+        if step in self.begins:
+            await self.begin(step, None)
 
     async def _sleep(self, place: str, seconds: float) -> None:
         step = self.steps.next("sleep", None, place)
@@ -237,7 +249,7 @@ class Player:
         if self.difference is not None:
             return
         if not self._outs:
-            self.differ(Difference(kind="extra", step=("out", "", "", len(self.lines) + 1), got=_read(line)))
+            self.unknown(Difference(kind="extra", step=("out", "", "", len(self.lines) + 1), got=_read(line)))
             return
         number = self._outs.popleft()
         self._same(number, line, self.events[number].data, step=("out", "", "", len(self.lines) + 1))
@@ -250,7 +262,7 @@ class Player:
             return
         waiting = self._entries.get(agent)
         if not waiting:
-            self.differ(Difference(kind="extra", step=("entry", agent, "", 0), got=_read(self.clean(wire.encode(entry)))))
+            self.unknown(Difference(kind="extra", step=("entry", agent, "", 0), got=_read(self.clean(wire.encode(entry)))))
             return
         number = waiting.popleft()
         self._same(number, wire.encode(entry), self.events[number].data)
@@ -277,6 +289,11 @@ class Player:
             self.difference = found
             self.finished.set()
             self.wake.set()
+
+    def unknown(self, found: Difference) -> None:
+        """It was not recorded. Where the recording ends early, it may have come behind that."""
+        if not self.recording.cut:
+            self.differ(found)
 
     def _same(self, number: int, got: bytes, expected: Any, plugin: str = "", step: Step | None = None) -> None:
         got, expected = self.clean(got), bytes(expected)

@@ -36,7 +36,7 @@ from kernel_replay import wire
 from kernel_replay.roles import implementations, ranked
 from kernel_replay.strand import FRONT, RUN, inside, live, strand, within
 from kernel_replay.tape import Tape
-from kernel_replay.taps import Background, Taped, TapedInbox, TapedSpending, tap_checks
+from kernel_replay.taps import Background, Taped, TapedInbox, TapedSpending, changes, tap_checks
 
 if TYPE_CHECKING:
     from kernel import Harness
@@ -70,7 +70,7 @@ class RecordedSession(Session):
             return await work()
         step = self._tape.steps.next("input", None, name)
         asker = {"side_by_side": getattr(self.asker, "side_by_side", False)} if self.asker is not None else None
-        self._tape.write("input", step, {**given, "asker": asker})
+        self._tape.write("input", step, {**given, "asker": asker, "facts": self.init_facts})
         try:
             with within(RUN):
                 return await work()
@@ -120,9 +120,10 @@ class RecordedSession(Session):
         self._told("set_title", partial(super().set_title, title), title=title)
 
     def add_context(self, text: str) -> None:
-        if not live():
-            self._tape.effect("context", None, text)
         super().add_context(text)
+        if not live() and not strand().startswith("context "):  # that is kept with its step
+            self._tape.effect("context", None, text)
+            self._tape.foreign.append(self.pending[-1])
 
 
 # -- the steps ---------------------------------------------------------------------------------------------------------------
@@ -198,9 +199,8 @@ class Steps(Middleware):
             raise
         finally:
             if outside:
-                after = self._session.read_files
-                if changed := {path: state for path, state in after.items() if before.get(path) is not state}:
-                    came["files"] = wire.files(changed)
+                if changed := changes(before, self._session.read_files):
+                    came["files"] = changed
             self._tape.write("end", step, came)
 
     async def around_hooks(self, event: Event, next: HookRunner) -> list[Outcome]:

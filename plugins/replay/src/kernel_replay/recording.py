@@ -23,7 +23,7 @@ MOST_BYTES = 1 << 30
 _SUM = 8
 _FRONT = b'{"h":"'
 
-Kind = Literal["begin", "piece", "end", "checks", "out", "entry", "fact", "effect", "input", "returned", "blob", "closed"]
+Kind = Literal["begin", "piece", "end", "checks", "out", "entry", "fact", "mark", "effect", "input", "returned", "blob", "closed"]
 
 
 class RecordingError(KernelError):

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import anyio
@@ -14,13 +15,13 @@ import anyio.lowlevel
 import msgspec
 from msgspec import Struct, field
 
-from kernel import Harness, ModelInfo, Registry, Session, Usage
+from kernel import Harness, KernelError, ModelInfo, Registry, Session, Usage
 from kernel_replay.compare import Difference
 from kernel_replay.player import LIVE, Player
 from kernel_replay.recording import Event, Recording, RecordingError
-from kernel_replay.replayed import ReplayedPart, ReplayedSession, ReplayedTranscript, Replayer, nobody
+from kernel_replay.replayed import ReplayedPart, ReplayedSession, ReplayedTranscript, Replayer, nobody, player_context
 from kernel_replay.strand import RUN, within
-from kernel_replay.taps import TASKS
+from kernel_replay.taps import TASKS, add_order
 
 PATIENCE_S = 5.0
 """Seconds without any event after which the next one counts as missing. What is done again may start processes."""
@@ -64,8 +65,12 @@ async def replay(recording: Recording, harness: Harness, *, live: Iterable[str] 
     kinds = frozenset(live)
     if unknown := kinds - set(LIVE):
         raise RecordingError(f"{min(unknown)!r} cannot be done for real", context="live", hint=f"one of {', '.join(LIVE)}")
-    player = Player(recording, harness, live=kinds, stand_ins=stand_ins)
-    driver = Driver(player, patience)
+    try:
+        player = Player(recording, harness, live=kinds, stand_ins=stand_ins)
+        driver = Driver(player, patience)
+    except (ValueError, TypeError, LookupError, AttributeError, msgspec.MsgspecError) as error:
+        raise RecordingError(f"holds what no recorder writes ({type(error).__name__}: {error})",
+                             context=f"recording {recording.path}") from None
     began = time.perf_counter()
     await driver.run()
     took = time.perf_counter() - began
@@ -103,7 +108,7 @@ class Driver:
                 if player.difference is None and not player.recording.cut:
                     await self._ended()
                 group.cancel_scope.cancel()
-        except* RecordingError as errors:
+        except* KernelError as errors:
             raise errors.exceptions[0] from None
 
     async def _ended(self) -> None:
@@ -120,6 +125,10 @@ class Driver:
             parts.plugin = harness.prompt_parts.owner(part.name) or "kernel"
             parts(ReplayedPart(part, player))
         harness.prompt_parts = parts
+        for extension in harness.extensions:
+            if player.roles.context_is_outside(extension):
+                extension.before_request = partial(player_context, player, extension.name, extension.before_request)
+        add_order(harness, player.mark)
         harness.fresh_transcript = lambda title=None: self._transcript()  # type: ignore[method-assign]
         for extension in harness.extensions:
             extension.check(harness)
@@ -137,6 +146,16 @@ class Driver:
                 player.stuck()
 
     async def _drive(self, group: anyio.abc.TaskGroup) -> None:
+        player = self._player
+        try:
+            await self._events(group)
+        except KernelError:
+            raise
+        except Exception as error:  # what stands in the event is not what a recorder writes
+            step = player.next.step if player.next else ("", "", "", 0)
+            player.differ(Difference(kind="failed", step=step, event=player.low + 1, told=f"{type(error).__name__}: {error}"))
+
+    async def _events(self, group: anyio.abc.TaskGroup) -> None:
         player = self._player
         self._session = ReplayedSession(player, self._transcript(), lambda message: None)
         while not player.finished.is_set():
@@ -159,8 +178,8 @@ class Driver:
         asker = given.pop("asker", None)
         if asker is not None and session.asker is None:
             session.asker = _Asker() if asker.get("side_by_side") else nobody
+        session.init_facts |= {k: v for k, v in given.pop("facts", {}).items() if k not in session.init_facts}
         player.consume(number)
-        player.steps.next("input", None, name)
         if name in ("interrupt", "set_mode", "switch", "set_title"):
             with within(RUN), suppress(Exception):  # it failed then as well, or what follows differs
                 getattr(session, name)(**given)

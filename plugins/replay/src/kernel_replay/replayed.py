@@ -113,6 +113,21 @@ class ReplayedPart:
         return now
 
 
+async def player_context(player: Player, name: str, work: Any, session: Session) -> None:
+    """What an extension that looks outside added before this request."""
+    step = player.steps.next("context", session, name)
+    if step not in player.begins or player.plugin_is_live(player.harness.extensions.owner(name) or ""):
+        await work(session)
+        player.over(step)
+        return
+    await player.begin(step, None)
+    came = await player.end(step)
+    if "error" in came:
+        raise wire.raised(came["error"])
+    session.pending += came.get("added", [])
+    session.read_files.update(wire.seen(came.get("files", {})))
+
+
 class Replayer(Middleware):
     """The innermost middleware: answers in the outside's place."""
 

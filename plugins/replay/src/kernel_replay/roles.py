@@ -11,6 +11,8 @@ import inspect
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from kernel import Extension
+
 if TYPE_CHECKING:
     from kernel import Event, Harness, Outcome, Plugin, Session, Tool
 
@@ -41,6 +43,14 @@ class Roles:
             return False
         plugin = self.plugin_of(tool)
         return plugin is None or _reaches(plugin)
+
+    def context_is_outside(self, extension: Extension) -> bool:
+        """Whether what it adds before a request is kept: it stands beside tools that reach outside, and looks where they do."""
+        plugin = self.plugin_of(extension)
+        if plugin is None or plugin.manifest is None or type(extension).before_request is Extension.before_request:
+            return False
+        tools = plugin.manifest.kernel.provides.get("tools") or []
+        return bool(tools) and _reaches(plugin) and AGAIN.isdisjoint(tools)
 
     def hook_is_outside(self, plugin: str, event: Event) -> bool:
         """Whether what that plugin answers to the event is kept, and it is not asked again."""
@@ -121,6 +131,7 @@ def said(step: Step) -> str:
     what = {"model": f"model request {number}", "hooks": f"hooks of {name}", "tool": f"tool run {name}",
             "decision": f"permission decision on {name}", "approval": f"question about {name}", "checks": f"checks of {name}",
             "sleep": f"wait {number} in {name}", "part": f"prompt part {name}", "context": f"context of extension {name}",
+            "order": f"preparation of request {number}",
             "input": f"input {name}", "out": f"output {number}", "entry": f"transcript entry {number}"}.get(kind, kind)
     again = f" ({number})" if number > 1 and kind in ("hooks", "tool", "decision", "approval", "checks", "part") else ""
     return f"{what}{again}{whose}"

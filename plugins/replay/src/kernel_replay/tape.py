@@ -32,6 +32,8 @@ class Tape:
         self.clock = RecordedClock(harness.clock, seed, self._sleep)
         spill = tempfile.mkdtemp(prefix="kernel-") if not harness.options.persist else ""
         self.spill = spill
+        self.foreign: list[Any] = []
+        """Blocks for the model that came from outside of the run."""
         header = Header(
             recording=VERSION, kernel=__version__, contract=CONTRACT, seed=seed, began=self.clock.began.isoformat(),
             cwd=str(harness.options.cwd), home=str(harness.settings.config_dir), platform=platform.platform(),

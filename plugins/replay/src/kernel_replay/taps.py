@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from kernel import Entry, Inbox, ModelInfo, Session, Spending, Tool, ToolContext, Transcript, Usage
+from kernel import (
+    Entry,
+    Extension,
+    Harness,
+    Inbox,
+    ModelInfo,
+    ReadState,
+    Registry,
+    Session,
+    Spending,
+    Tool,
+    ToolContext,
+    Transcript,
+    Usage,
+)
 from kernel_replay import wire
 from kernel_replay.strand import RUN, live, strand, within
 from kernel_replay.tape import Tape
@@ -162,3 +176,61 @@ def _tap(tool: Tool, tape: Tape) -> None:
 
     tool.prepare_input = partial(around, tool.prepare_input)  # type: ignore[method-assign]
     tool.validate_input = partial(around, tool.validate_input)  # type: ignore[method-assign]
+
+
+# -- what extensions do before a request ---------------------------------------------------------------------------------------
+class Order(Extension):
+    """The last one before a request: what is posted meanwhile is told with this request, or with the next one."""
+
+    name = "replay-order"
+
+    def __init__(self, step: Callable[[Session], Awaitable[None]]) -> None:
+        self._step = step
+
+    async def before_request(self, session: Session) -> None:
+        await self._step(session)
+
+
+def tap_extensions(harness: Harness, tape: Tape) -> None:
+    """Write down what the ones that look outside add before a request, and when all of them were done."""
+    for extension in harness.extensions:
+        if tape.roles.context_is_outside(extension):
+            extension.before_request = partial(_context, tape, extension.name, extension.before_request)
+
+    async def order(session: Session) -> None:
+        tape.write("mark", tape.steps.next("order", session, ""))
+
+    add_order(harness, order)
+
+
+def add_order(harness: Harness, step: Callable[[Session], Awaitable[None]]) -> None:
+    """Have that called last before each request."""
+    extensions: Registry[Extension] = Registry("extensions", harness.settings, harness.options)  # the other one is being walked
+    for extension in harness.extensions:
+        extensions.plugin = harness.extensions.owner(extension.name) or "kernel"
+        extensions(extension)
+    extensions(Order(step))
+    harness.extensions = extensions
+
+
+async def _context(tape: Tape, name: str, work: Callable[[Session], Awaitable[None]], session: Session) -> None:
+    step = tape.steps.next("context", session, name)
+    tape.write("begin", step)
+    before, seen = len(session.pending), dict(session.read_files)
+    came: dict[str, Any] = {"cancelled": True}
+    try:
+        with within(" ".join(map(str, step))):
+            await work(session)
+        came = {"added": [b for b in session.pending[before:] if not any(b is other for other in tape.foreign)]}
+        if changed := changes(seen, session.read_files):
+            came["files"] = changed
+    except Exception as error:
+        came = {"error": wire.error(error)}
+        raise
+    finally:
+        tape.write("end", step, came)
+
+
+def changes(before: dict[str, ReadState], after: dict[str, ReadState]) -> dict[str, Any]:
+    """What was seen of files since."""
+    return wire.files({path: state for path, state in after.items() if before.get(path) is not state})
