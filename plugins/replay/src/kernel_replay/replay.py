@@ -23,7 +23,7 @@ from kernel_replay.replayed import ReplayedPart, ReplayedSession, ReplayedTransc
 from kernel_replay.strand import RUN, within
 from kernel_replay.taps import TASKS, add_order
 
-PATIENCE_S = 5.0
+PATIENCE_S = 15.0
 """Seconds without any event after which the next one counts as missing. What is done again may start processes."""
 
 
