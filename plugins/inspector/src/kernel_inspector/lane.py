@@ -40,7 +40,6 @@ class Lane:
         self.turns: list[int] = []
         self.facts: dict[str, str] = {}
         self.ms = {"model": 0.0, "tools": 0.0, "hooks": 0.0, "waiting": 0.0}
-        self.unknown = 0
         self.tail = ""
         self.parents: dict[str, str] = {}
         self.branched = False
@@ -107,8 +106,6 @@ class Lane:
         value = entry.get(known.get(str(entry.get("type")), ""))
         if isinstance(value, str):
             self.facts[str(entry["type"])] = value[:1000]
-        elif entry.get("type") not in known:
-            self.unknown += 1
 
     def _user(self, entry: dict[str, Any], blocks: list[dict[str, Any]], place: Place) -> None:
         self._message = ""
