@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -215,23 +216,30 @@ def attach(runs: int) -> list[dict[str, Any]]:
         bench = Bench(Path(place), model.url)
         (Path(place) / "s.yaml").write_text("name: s\nturns:\n- text: hello\n")
 
-        def ms(*args: str) -> float:
-            began = time.monotonic()
+        def run(*args: str) -> tuple[float, float]:
+            """Milliseconds on the clock, and of CPU: the command's and the server's together."""
+            before, began = bench.cpu_s() + _of_children(), time.monotonic()
             subprocess.run([sys.executable, "-m", "kernel", "-p", "hi", *args], env=bench.env, cwd=place, check=True,
                            stdin=subprocess.DEVNULL, capture_output=True)
-            return (time.monotonic() - began) * 1000
+            return (time.monotonic() - began) * 1000, (bench.cpu_s() + _of_children() - before) * 1000
 
         try:
             for what, flags in (("scripted model", ("--model", "script:s.yaml")), ("model server", ("--model", "m"))):
-                ms("--attach", *flags)
-                pairs = [(ms(*flags), ms("--attach", *flags)) for _ in range(runs)]
-                fresh, there = median(p[0] for p in pairs), median(p[1] for p in pairs)
-                rows += [row(f"kernel -p, {what}, median of {runs}", fresh, "ms"),
-                         row(f"kernel -p --attach, {what}, median of {runs}", there, "ms"),
-                         row("  ratio", fresh / there, "x")]
+                run("--attach", *flags)
+                pairs = [(run(*flags), run("--attach", *flags)) for _ in range(runs)]
+                for unit, n in (("ms", 0), ("ms CPU", 1)):
+                    fresh, there = (median(pair[way][n] for pair in pairs) for way in (0, 1))
+                    rows += [row(f"kernel -p, {what}, median of {runs}", fresh, unit),
+                             row(f"kernel -p --attach, {what}, median of {runs}", there, unit),
+                             row("  ratio", fresh / there, "x")]
         finally:
             bench.end()
     return rows
+
+
+def _of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def row(what: str, value: float, unit: str, bound: float | None = None) -> dict[str, Any]:
@@ -241,21 +249,21 @@ def row(what: str, value: float, unit: str, bound: float | None = None) -> dict[
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.serve", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sessions", type=int, default=100)
+    parser.add_argument("--sessions", type=int, default=100, help="0: only what --attach saves")
     parser.add_argument("--turns", type=int, default=10, help="turns with a tool call in each prompt")
     parser.add_argument("--delay", type=float, default=1.0, help="seconds that the model takes for an answer")
     parser.add_argument("--runs", type=int, default=11, help="runs of kernel -p, each way")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    rows = sessions(options.sessions, options.turns, options.delay)
-    rows += alone(options.sessions, options.turns)
+    rows = sessions(options.sessions, options.turns, options.delay) if options.sessions else []
+    rows += alone(options.sessions, options.turns) if options.sessions else []
     rows += attach(options.runs)
     if options.json:
         print(json.dumps(rows, indent=1))
         return 0
     for r in rows:
         bound = "" if r["bound"] is None else f"at most {r['bound']:g}: {'ok' if r['value'] <= r['bound'] else 'OVER'}"
-        print(f"{r['what']:<62} {r['value']:>9.2f} {r['unit']:<3} {bound}")
+        print(f"{r['what']:<62} {r['value']:>9.2f} {r['unit']:<6} {bound}")
     return 0
 
 
