@@ -98,15 +98,15 @@ def test_a_malformed_line_ends_the_run_behind_the_prompts_before_it(shared: Any)
 
 
 def test_who_reads_slowly_loses_nothing(shared: Any) -> None:
-    """12 MB, of which the server keeps 2, through a pipe that is read at the end."""
-    big, count = "x" * 400_000, 30
-    turns = "".join(f"- text: '{n} {big}'\n" for n in range(count))
-    model = shared.script(f"name: s\nmodel: {{context_window: 100000000}}\nturns:\n{turns}", "big.yaml")
+    """10 MB through a pipe that is read at the end."""
+    count = 20
+    model = shared.script("name: s\nmodel: {context_window: 100000000}\nturns:\n" + count * "- text: '{{last_prompt}}'\n",
+                          "echo.yaml")
     with subprocess.Popen([sys.executable, "-m", "kernel", "-p", "--attach", *LINES, "--model", model], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=shared.env, cwd=shared.project) as run:
         assert run.stdin is not None and run.stdout is not None and run.stderr is not None
         for n in range(count):
-            run.stdin.write(USER % (f"turn {n}", f"6a0f7a8e-0000-4000-8000-{n:012}"))
+            run.stdin.write(USER % (f"{n} {250_000 * 'x'}", f"6a0f7a8e-0000-4000-8000-{n:012}"))
         run.stdin.close()
         first = run.stdout.readline()
 
@@ -119,6 +119,37 @@ def test_who_reads_slowly_loses_nothing(shared: Any) -> None:
         said = [json.loads(line) for line in run.stdout]
         assert [m["result"].split()[0] for m in said if m["type"] == "result"] == [str(n) for n in range(count)]
         assert run.stderr.read() == "" and run.wait() == 0
+
+
+def test_a_program_answers_questions_over_the_streams(shared: Any) -> None:
+    """The control protocol as the Agent SDK speaks it, through the client."""
+    folder = shared.folder("asked")
+    model = shared.script("name: s\nturns:\n- calls: [{tool: Write, input: {file_path: made.txt, content: by a tool}}]\n"
+                          "- text: done\n", folder=folder)
+    with subprocess.Popen([sys.executable, "-m", "kernel", "-p", "--attach", *LINES, "--model", model, "--permission-prompt-tool",
+                           "stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=shared.env, cwd=folder) as run:
+        assert run.stdin is not None and run.stdout is not None
+
+        def say(line: str) -> None:
+            assert run.stdin is not None
+            run.stdin.write(line)
+            run.stdin.flush()
+
+        say('{"type":"control_request","request_id":"i","request":{"subtype":"initialize"}}\n' + USER % ("go", ONE))
+        said = []
+        for line in run.stdout:
+            said.append(json.loads(line))
+            if said[-1]["type"] == "control_request":
+                assert said[-1]["request"]["subtype"] == "can_use_tool"
+                changed = {"file_path": "made.txt", "content": "by a person"}
+                say(json.dumps({"type": "control_response", "response": {
+                    "subtype": "success", "request_id": said[-1]["request_id"],
+                    "response": {"behavior": "allow", "updatedInput": changed}}}) + "\n")
+            if said[-1]["type"] == "result":
+                run.stdin.close()
+        assert said[0]["type"] == "control_response" and said[0]["response"]["request_id"] == "i"
+        assert (said[-1]["type"], said[-1]["result"], run.wait()) == ("result", "done", 0)
+    assert (folder / "made.txt").read_text() == "by a person"
 
 
 def test_without_a_server_it_says_what_to_do(world: Any) -> None:

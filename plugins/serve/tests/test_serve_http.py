@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from kernel_serve.client import Client, NoServer, Rejected
+from kernel_serve.ring import Ring
 from kernel_serve.wishes import FIELDS, OPTIONS
 
 ASKS = """
@@ -169,24 +170,45 @@ def test_a_question_comes_again_for_a_client_that_comes_back(shared: Any) -> Non
 
 # -- slow, lost, gone -----------------------------------------------------------------------------------------------------
 def test_who_is_too_slow_is_cut_and_stalls_nobody(shared: Any) -> None:
-    """A client that reads nothing while 12 MiB are said; another one hears all the time."""
-    big = "x" * 400_000
-    script = "name: s\nmodel: {context_window: 100000000}\nturns:\n" + "".join(f"- text: '{n} {big}'\n" for n in range(30))
-    row = shared.create(options={"model": shared.script(script, "big.yaml")})
+    """A client that reads nothing while 24 MB are said; another one hears all the time."""
+    script = "name: s\nmodel: {context_window: 100000000}\nturns:\n" + 24 * "- text: '{{last_prompt}}'\n"
+    row = shared.create(options={"model": shared.script(script, "echo.yaml"), "no_persistence": True})
     slow = shared.client()
     status, _ = slow._begin("GET", f"/v1/sessions/{row['id']}/events", None)
     assert status == 200
     quick = shared.listen(row["id"])
-    for number in range(1, 31):
-        shared.post(row["id"], "messages", prompt="go on")
+    for number in range(1, 25):
+        shared.post(row["id"], "messages", prompt=f"{number} " + 500_000 * "x")  # said by the assistant, and in the result
         quick.results(number)
     late = shared.listen(row["id"])
     assert late.named("lost")["from"] == 1
     got = b"".join(slow._chunks())
-    assert b"event: lost\n" in got[-200:] and len(got) < 12_000_000
-    names = [name for _, name, _ in quick.events]
-    assert "lost" not in names
+    assert b"event: lost\n" in got[-200:] and len(got) < 24_000_000
+    assert "lost" not in [name for _, name, _ in quick.events]
+    assert [m["result"].split()[0] for m in quick.results(24)] == [str(n) for n in range(1, 25)]
     shared.client().request("DELETE", f"/v1/sessions/{row['id']}")
+
+
+def test_what_is_kept() -> None:
+    ring, me = Ring(most=10_000, behind=30_000), object()
+    for number in range(1, 201):
+        ring.put(b"x" * 100)
+        assert ring.last == number and (ring.last - ring.first + 1) * 300 < 10_000 + 400
+    first = ring.first
+    assert first > 150 and ring.behind(me, 0)[0] == first
+    start, last, found = ring.behind(me, 200)
+    assert (start, last, found) == (201, 200, [])
+    for _ in range(60):
+        ring.put(b"x" * 100)
+    start, last, found = ring.behind(me, 200, most=1000)
+    assert start == 201 and found[0].startswith(b"id: 201\n") and last < 210, "more is kept for who listens"
+    for _ in range(100):
+        ring.put(b"x" * 100)
+    assert ring.behind(me, last)[0] > last + 1, "but not for ever"
+    ring.leave(me)
+    assert (ring.last - ring.first + 1) * 300 < 10_000 + 400
+    ring.put(b"y" * 100_000, "warning")
+    assert ring.first == ring.last and ring.behind(me, 0)[2][0].startswith(b"id: 361\nevent: warning\ndata: yyy")
 
 
 # -- refusals -----------------------------------------------------------------------------------------------------------------

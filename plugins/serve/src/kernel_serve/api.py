@@ -140,13 +140,13 @@ async def events(server: Server, request: Request, id: str) -> Answer:
 
 async def follow(live: Live, seen: int) -> AsyncGenerator[bytes]:
     """Events behind that number to the end of the session. Whoever has fallen behind what is kept gets ``lost``, and is cut."""
-    ring, loop = live.ring, asyncio.get_running_loop()
+    ring, loop, me = live.ring, asyncio.get_running_loop(), object()
     live.followers += 1
     begun = False
     try:
         yield b": kernel\n\n"
         while True:
-            start, last, found = ring.behind(seen)
+            start, last, found = ring.behind(me, seen)
             if found:
                 if start > seen + 1:
                     yield b'event: lost\ndata: {"from": %d, "to": %d}\n\n' % (seen + 1, start - 1)
@@ -174,6 +174,7 @@ async def follow(live: Live, seen: int) -> AsyncGenerator[bytes]:
             finally:
                 ring.forget(wake)
     finally:
+        ring.leave(me)
         live.followers -= 1
         live.turned_away()
 

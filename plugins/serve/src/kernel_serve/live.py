@@ -59,6 +59,8 @@ class Live:
         """No more prompts are taken."""
         self._terminated = False
         self._said = self._heard = 0
+        self._left_behind: dict[str, Any] = {}
+        """What there was to say at the end; the conversation itself is let go."""
         self._thread = threading.Thread(target=self._run, name="session", daemon=True)
 
     def start(self) -> None:
@@ -79,14 +81,15 @@ class Live:
         self._tell(lambda c: c.take_frame(frame))
 
     def _check_room(self) -> None:
-        waiting = self._conversation.waiting if self._conversation is not None else 0
+        talk = self._conversation
+        waiting = talk.waiting if talk is not None else 0
         if self._said - self._heard + waiting >= MOST_WAITING:
             raise Busy
 
     def interrupt(self) -> bool:
         """End the turn that runs or is about to begin; false where there is none."""
         self._tell(lambda c: c.interrupt())
-        return self._conversation is not None and self._conversation.busy
+        return self.state == "running"
 
     def end(self) -> None:
         """No more prompts come: what waits still runs."""
@@ -113,22 +116,24 @@ class Live:
                 pass  # its loop has just been closed
 
     def _hear(self, work: Callable[[Conversation], object]) -> None:
-        assert self._conversation is not None
         self._heard += 1
-        work(self._conversation)
+        if self._conversation is not None:
+            work(self._conversation)
 
     # -- what there is to say ------------------------------------------------------------------------------------------------
     @property
     def state(self) -> str:
         """``starting``, ``idle``, ``running`` or ``closed``."""
+        talk = self._conversation
         if self.ended.done():
             return "closed"
-        return "starting" if self._conversation is None else "running" if self._conversation.busy else "idle"
+        return "starting" if talk is None else "running" if talk.busy else "idle"
 
     @property
     def controlled(self) -> bool:
         """Whether control frames are understood."""
-        return self._conversation is not None and self._conversation.dialogue is not None
+        talk = self._conversation
+        return talk is not None and talk.dialogue is not None
 
     def idle_s(self) -> float:
         """Seconds since anybody listened, anything was said on either side, or anything was done but wait for a person."""
@@ -139,18 +144,22 @@ class Live:
 
     def row(self, *, result: bool = True) -> dict[str, Any]:
         """:param result: with the last result message, which may be long."""
-        talk = self._conversation
-        session = talk.session if talk is not None else None
-        row: dict[str, Any] = {
-            "id": self.id, "state": self.state, "cwd": str(self.wish.cwd), "began_at": round(self.began, 3),
-            "followers": self.followers, "first_event_id": self.ring.first, "last_event_id": self.ring.last}
-        if talk is not None and session is not None:
-            row |= {"session_id": session.id, "model": session.model_info.id, "permission_mode": session.state.permission_mode,
-                    "title": session.title, "turns": talk.turns, "cpu_s": round(talk.cpu_s, 4), "waiting": talk.waiting,
-                    "control": self.controlled}
-            if result:
-                row["result"] = json.loads(encode_output(talk.result)) if talk.result is not None else None
-        return row | (self.ended.result() if self.ended.done() else {})
+        row = {"id": self.id, "state": self.state, "cwd": str(self.wish.cwd), "began_at": round(self.began, 3),
+               "followers": self.followers, "first_event_id": self.ring.first, "last_event_id": self.ring.last,
+               **(self._left_behind or self._facts()), **(self.ended.result() if self.ended.done() else {})}
+        if not result:
+            row.pop("result", None)
+        return row
+
+    def _facts(self) -> dict[str, Any]:
+        talk = self._conversation  # the session's thread lets it go at its end
+        if talk is None:
+            return {}
+        session = talk.session
+        return {"session_id": session.id, "model": session.model_info.id, "permission_mode": session.state.permission_mode,
+                "title": session.title, "turns": talk.turns, "cpu_s": round(talk.cpu_s, 4), "waiting": talk.waiting,
+                "control": talk.dialogue is not None,
+                "result": json.loads(encode_output(talk.result)) if talk.result is not None else None}
 
     # -- the session's thread --------------------------------------------------------------------------------------------------
     def _run(self) -> None:
@@ -165,7 +174,9 @@ class Live:
             self.opened.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
         told = self._told(error)
         self.left = time.monotonic()
+        self._left_behind = self._facts()
         self.ended.set_result(told)
+        self._conversation = None
         self.ring.put(json.dumps(told).encode(), "end")
         self.ring.close()
 

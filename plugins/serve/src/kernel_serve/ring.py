@@ -1,6 +1,7 @@
 """The events of one session, numbered, as far back as a bounded number of bytes reaches.
 
-One thread writes, the server's loop reads. Whoever reads too slowly finds that events are gone; the writer never waits.
+One thread writes, the server's loop reads. What somebody who listens has not been sent yet is kept longer; whoever is still too
+slow finds that events are gone. The writer never waits.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ from collections.abc import Callable
 from itertools import islice
 
 MOST_BYTES = 2 * 1024 * 1024
+MOST_BEHIND = 16 * 1024 * 1024
 OVERHEAD = 200
 """Bytes that Python needs for an event besides its text."""
 
 
 class Ring:
-    """:param most: bytes that are kept; the newest event is kept whatever its size."""
+    """:param most: bytes that are kept; the newest event is kept whatever its size. :param behind: bytes that are kept for
+    those who listen and have not been sent them yet."""
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
+    def __init__(self, most: int = MOST_BYTES, behind: int = MOST_BEHIND) -> None:
         self._most = most
+        self._most_behind = behind
+        self._listeners: dict[object, int] = {}
         self._lock = threading.Lock()
         self._events: deque[tuple[int, bytes]] = deque()
         self._bytes = 0
@@ -35,9 +40,13 @@ class Ring:
             event = b"id: %d\n%sdata: %s\n\n" % (self.last, f"event: {name}\n".encode() if name else b"", data)
             self._events.append((self.last, event))
             self._bytes += len(event) + OVERHEAD
-            while self._bytes > self._most and len(self._events) > 1:
-                self._bytes -= len(self._events.popleft()[1]) + OVERHEAD
+            self._trim()
         self._wake()
+
+    def _trim(self) -> None:
+        sent = min(self._listeners.values(), default=self.last)
+        while len(self._events) > 1 and self._bytes > (self._most if self._events[0][0] <= sent else self._most_behind):
+            self._bytes -= len(self._events.popleft()[1]) + OVERHEAD
 
     def close(self) -> None:
         """Nothing comes any more."""
@@ -56,11 +65,15 @@ class Ring:
         with self._lock:
             return self._events[0][0] if self._events else self.last + 1
 
-    def behind(self, seen: int, most: int = 256 * 1024) -> tuple[int, int, list[bytes]]:
-        """Events behind that number, at least one where there is one: numbers of the first and the last of them, and they."""
+    def behind(self, listener: object, seen: int, most: int = 256 * 1024) -> tuple[int, int, list[bytes]]:
+        """Events behind that number, at least one where there is one: numbers of the first and the last of them, and they.
+
+        What comes behind ``seen`` is kept for that listener from now on, until ``leave``.
+        """
         found: list[bytes] = []
         size = 0
         with self._lock:
+            self._listeners[listener] = seen
             first = self._events[0][0] if self._events else self.last + 1
             start = max(first, seen + 1)
             for number, event in islice(self._events, start - first, None):
@@ -78,6 +91,11 @@ class Ring:
                 return False
             self._wakers.append(waker)
             return True
+
+    def leave(self, listener: object) -> None:
+        with self._lock:
+            self._listeners.pop(listener, None)
+            self._trim()
 
     def forget(self, waker: Callable[[], None]) -> None:
         with self._lock:

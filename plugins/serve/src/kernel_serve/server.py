@@ -28,7 +28,7 @@ MOST_CONNECTIONS = 1000
 MOST_FILES = 8192
 LINGER_S = 60.0
 """A closed session's events can be read for so long."""
-MOST_CLOSED = 100
+MOST_CLOSED = 20
 ALONE = ("durable",)
 """Middleware whose engine is one for a whole process."""
 LOCAL = ("127.0.0.1", "::1", "localhost")
