@@ -83,7 +83,8 @@ class Person:
         (self.project / ".claude" / "settings.json").write_text(json.dumps(self.settings))
 
     def open(self) -> None:
-        env = {"HOME": str(self.home), "PATH": os.environ["PATH"], "MINE": f"mine-{self.name}", "ENABLE_TOOL_SEARCH": "0"}
+        env = {"HOME": str(self.home), "PATH": os.environ["PATH"], "MINE": f"mine-{self.name}", "ENABLE_TOOL_SEARCH": "0",
+               "MCP_CONNECTION_NONBLOCKING": "0", "MCP_TIMEOUT": "60000", "MCP_CONNECT_TIMEOUT_MS": "60000"}
         self.id = self.world.create(self.project, environment=env, options={"model": "script:s.yaml"})["id"]
         self.heard = self.world.listen(self.id)
 
