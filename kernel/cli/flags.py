@@ -115,7 +115,8 @@ def help_text(plugins: dict[str, str] | None = None) -> str:
     from kernel.cli.table import COMMANDS
 
     lines = ["kernel: a plugin-first harness for language models", "",
-             "usage: kernel -p PROMPT [flags]     (or: ... | kernel -p)", "       kernel COMMAND [arguments]", "", "commands:"]
+             "usage: kernel [PROMPT] [flags]      a conversation on the terminal (plugin terminal)",
+             "       kernel -p PROMPT [flags]     (or: ... | kernel -p)", "       kernel COMMAND [arguments]", "", "commands:"]
     lines += [f"  {name:<12} {summary}" for name, (_, summary) in COMMANDS.items()]
     if plugins:
         lines += ["", "commands of plugins (kernel COMMAND --help says more):", *_grouped(plugins)]

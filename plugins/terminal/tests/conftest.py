@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-PATIENCE_S = float(os.environ.get("PATIENCE", 60))
+PATIENCE_S = 60.0
 LOOK_S = 0.05
 _NUMBERS = itertools.count()
 
