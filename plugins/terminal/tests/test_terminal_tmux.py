@@ -90,9 +90,11 @@ def test_the_screen_of_the_documentation_is_what_is_shown(tmux: Any) -> None:
                 {"text": "Now the change.", "calls": [{"tool": "Edit", "input": edit}]})
     tmux.start("make the greeting friendlier", columns=79)
     tmux.wait("esc: no answer")
-    shown = re.sub(r" · \d+\.\d s$", "", tmux.everything(), flags=re.MULTILINE).replace(str(tmux.project), "/work")
+    shown = re.sub(r" · \d+\.\d s$", "", tmux.everything(), flags=re.MULTILINE)
+    shown = re.sub(r"\s*".join(map(re.escape, str(tmux.project))), "/work", shown)
 
-    assert " ".join(shown[shown.index("kernel 0.1.0 · "):].split()) == " ".join(wanted.split()), "but for where long paths break"
+    # the folder's name may be long, so lines may break elsewhere than in the page
+    assert "".join(shown[shown.index("kernel 0.1.0 · "):].split()) == "".join(wanted.split())
 
 
 def test_a_running_command_is_interrupted_and_the_waiting_message_goes_next(tmux: Any) -> None:
