@@ -189,6 +189,7 @@ class World:
         self.ledger = root / "ledger"
         self.site = root / "site"
         self.model = Model(steps)
+        self.started: list[Started] = []
         package, info = self.site / "ledger_plugin", self.site / "ledger-0.1.0.dist-info"
         for folder in (self.work, root / "config", package / ".claude-plugin", info):
             folder.mkdir(parents=True)
@@ -206,7 +207,8 @@ class World:
 
     def start(self, *args: str) -> Started:
         """The ``kernel`` command in a process and a session of its own."""
-        return Started(self, args)
+        self.started.append(Started(self, args))
+        return self.started[-1]
 
     def run(self, *args: str) -> tuple[int, str, str]:
         return self.start(*args).wait()
@@ -241,6 +243,9 @@ class World:
             await engine.close()
 
     def close(self) -> None:
+        """No process outlives its world."""
+        for process in self.started:
+            process.kill()
         self.model.close()
 
 
