@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kernel import hookimpl
 
 if TYPE_CHECKING:
-    from kernel import Extension, FrontEnd, Registry
+    from kernel import Command, Extension, FrontEnd, Registry
 
 
 @hookimpl
@@ -22,3 +22,10 @@ def register_extensions(register: Registry[Extension]) -> None:
     from kernel_terminal.steering import Steering
 
     register(Steering())
+
+
+@hookimpl
+def register_commands(register: Registry[Command]) -> None:
+    from kernel_terminal.shells import Completion
+
+    register(Completion())
