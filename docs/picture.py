@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -148,12 +149,19 @@ def run_trips() -> dict[str, list[Stretch]]:
 
         with contextlib.redirect_stdout(io.StringIO()):
             sys.setprofile(watch)
-            code = main(["-p", "go", "--allowedTools", "Bash"])
+            code = main(["-p", "go", "--allowedTools", "Bash", *(f"--block={name}" for name in _beside_the_default_set())])
             sys.setprofile(None)
         os.chdir("/")
     if code != 0 or any(s.state != "over" for s in stretches):
         raise RuntimeError(f"the run ended with {code}; {[(t, [s.state for s in some]) for t, some in found.items()]}")
     return found
+
+
+def _beside_the_default_set() -> list[str]:
+    """The plugins that ``requirements-dev.txt`` installs and ``requirements.txt`` does not."""
+    dev, default = (set(re.findall(r"plugins/([a-z-]+)", (ROOT / file).read_text("utf-8")))
+                    for file in ("requirements-dev.txt", "requirements.txt"))
+    return sorted(dev - default)
 
 
 @contextlib.contextmanager
