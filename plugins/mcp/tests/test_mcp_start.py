@@ -12,7 +12,7 @@ import pytest
 from kernel_mcp.extension import STATE
 from kernel_mcp.prompt_tool import NEEDS_PERSON, PromptTool, read
 
-from kernel import PermissionCall, UsageError, Verdict
+from kernel import PermissionCall, SystemMessage, UsageError, Verdict
 from kernel.testing import Kit, call, text
 
 if TYPE_CHECKING:
@@ -233,12 +233,18 @@ def test_a_long_call_goes_on_in_the_background(bench: Bench, monkeypatch: pytest
         done = await made.run("go", session)
         task = f"m{'call_long'[-8:]}"
         assert f"in the background as {task}" in done.result_of("call_long")["content"] and task in session.background_tasks
+        live = {"task_id": task, "task_type": "mcp_call", "description": session.background_tasks[task]["description"]}
+        assert told(made) == [[live]]
         with anyio.fail_after(10):
             await session.inbox.arrival()
+        assert told(made) == [[live], []]
         assert not session.background_tasks and not session.inbox.awaited
         await session.submit(None)
         assert "<status>completed</status>" in json.dumps(made.model.requests[-1]["messages"][-1])
         await session.close()
+
+    def told(made: Kit) -> list[Any]:
+        return [m.data["tasks"] for m in made.outputs if isinstance(m, SystemMessage) and m.subtype == "background_tasks_changed"]
 
     anyio.run(all_of_it)
 

@@ -118,7 +118,7 @@ def test_nothing_that_may_stand_in_a_recording_ends_in_a_crash(path: Path, kit: 
             continue
         assert report.difference is None or report.difference.lines()
         outcomes["equal" if report.equal else "differs"] += 1
-    assert outcomes["differs"] > CHANGES / 4, outcomes
+    assert outcomes["differs"] and outcomes["refused"], outcomes  # neither alone: the changes would all be of one kind
 
 
 def mangle(draw: random.Random, value: Any) -> None:

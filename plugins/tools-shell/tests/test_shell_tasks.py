@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from kernel_tools_shell import command, plugin, shell, task_tools
+from kernel_tools_shell import command, plugin, shell, task_tools, tasks
 
 from kernel import ToolError
 from kernel.testing import Kit, alive, call, text, until
@@ -39,6 +39,27 @@ async def test_a_background_command_returns_at_once_with_id_and_file(box: Any) -
     release(box)
     await until(lambda: box.said("background_tasks_changed")[-1]["tasks"] == [])
     assert Path(path).read_text() == "ended\n"
+
+
+async def test_a_command_is_live_until_its_end_was_told(box: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients never miss one whose end they were not told of, however busy the loop is."""
+    held: list[Any] = []
+    monkeypatch.setattr(tasks, "_poster", lambda: held.append)
+    first = await start(box, "true", id="call_1")
+    await until(lambda: held)
+    second = await start(box, f"{WAITS} true", id="call_2")
+
+    def live() -> list[str]:
+        return [task["task_id"] for task in box.said("background_tasks_changed")[-1]["tasks"]]
+
+    assert box.session.plugin_state["tasks"][first].status == "completed"
+    assert live() == [first, second] == list(box.session.background_tasks)
+    held.pop()()
+    assert live() == [second] == list(box.session.background_tasks)
+    release(box)
+    await until(lambda: held)
+    held.pop()()
+    assert live() == [] == list(box.session.background_tasks)
 
 
 @pytest.mark.parametrize(("end", "status", "notice", "words"), [

@@ -35,9 +35,10 @@ async def _initialize(talk: Talk, id: str) -> dict[str, Any] | None:
     if not talk.setup.repeated:
         return answer
     talk.wire.write(frames.line(answer))
+    known = _tasks(talk)
     talk.session.say("background_tasks_changed", tasks=[
-        {"task_id": task.id, "task_type": task.task_type, "description": task.description}
-        for task in _tasks(talk).values() if task.status == "running"])
+        {"task_id": id, "task_type": known[id].task_type, "description": task["description"]}
+        for id, task in talk.session.background_tasks.items() if id in known])
     return None
 
 

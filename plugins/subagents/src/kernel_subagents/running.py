@@ -276,10 +276,8 @@ def stall_seconds() -> float:
 
 
 def tell_live_tasks(root: Session) -> None:
-    """The full live set, for clients."""
+    """Clients get the full live set: what was begun and whose end was not announced yet."""
+    known = root.plugin_state.get(TASKS, {})
     root.say("background_tasks_changed", tasks=[
-        {"task_id": task.id, "task_type": task.task_type, "description": task.description}
-        for task in root.plugin_state.get(TASKS, {}).values()
-        if task.status == "running" and getattr(task, "in_background", True)])
-
-
+        {"task_id": id, "task_type": known[id].task_type, "description": task["description"]}
+        for id, task in root.background_tasks.items() if id in known])

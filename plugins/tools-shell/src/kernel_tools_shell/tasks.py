@@ -68,6 +68,8 @@ class ShellTask:
         """Enter the table, tell clients, and have the end announced in the session's own thread."""
         self.command.sink.keep()
         table(self._session)[self.id] = self
+        self._session.background_tasks[self.id] = {"id": self.id, "type": "shell", "status": "running",
+                                                   "description": self.description, "command": self.text}
         self._session.say("task_started", task_id=self.id, description=self.description, tool_use_id=self.call_id,
                           task_type=self.task_type, is_backgrounded=True)
         _tell_live_tasks(self._session)
@@ -115,6 +117,7 @@ class ShellTask:
         session.say("task_updated", task_id=self.id, patch={"status": status, "end_time": ended})
         session.say("task_notification", task_id=self.id, status=_NOTICE[status], output_file=self.path, summary=summary,
                     tool_use_id=self.call_id)
+        session.background_tasks.pop(self.id, None)
         _tell_live_tasks(session)
         if not self._stopped:
             self._tell(
@@ -154,18 +157,11 @@ async def end_commands(commands: list[Command], mark: str | None = None) -> bool
 
 
 def _tell_live_tasks(session: Session) -> None:
-    """Clients get the live set; Stop hooks get it too, with the command (``Session.background_tasks``)."""
-    for task in table(session).values():
-        if not isinstance(task, ShellTask):
-            continue
-        if task.status == "running":
-            session.background_tasks[task.id] = {"id": task.id, "type": "shell", "status": task.status,
-                                                 "description": task.description, "command": task.text}
-        else:
-            session.background_tasks.pop(task.id, None)
+    """Clients get the full live set: what was begun and whose end was not announced yet."""
+    known = table(session)
     session.say("background_tasks_changed", tasks=[
-        {"task_id": task.id, "task_type": task.task_type, "description": task.description}
-        for task in table(session).values() if task.status == "running" and getattr(task, "in_background", True)])
+        {"task_id": id, "task_type": known[id].task_type, "description": task["description"]}
+        for id, task in session.background_tasks.items() if id in known])
 
 
 def _poster() -> Callable[[Callable[[], None]], None]:
