@@ -79,6 +79,8 @@ REFUSED: list[tuple[list[str], str]] = [
     (["-p", "x", "--nothing-like-it"], "unknown flag --nothing-like-it (kernel --help lists the flags)"),
     (["-p", "x", "--output=json"], "unknown flag --output=json"),
     (["-p", "one", "two"], "more than one prompt: 'one' and 'two' (put the prompt in quotes)"),
+    (["armada", "run"], "if 'armada' was meant as a command: no plugin that is installed brings it"),
+    (["armada", "--ships", "3"], "if 'armada' was meant as a command: no plugin that is installed brings it"),
     (["-p", "x", "--output-format", "xml"], "--output-format xml: expected one of text, json, stream-json"),
     (["-p", "x", "--input-format", "json"], "--input-format json: expected one of text, stream-json"),
     (["-p", "x", "--output-format", "stream-json"], "When using --print, --output-format=stream-json requires --verbose"),

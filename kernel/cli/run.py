@@ -95,15 +95,18 @@ def parse(args: list[str], cwd: Path | None = None) -> Options:
 def _words(rest: list[str], args: list[str]) -> list[str]:
     behind = args[args.index("--") + 1:] if "--" in args else []
     unknown = [a for a in rest if a.startswith("-") and a not in behind and a not in ("-", "--")]
+    first = args[0] if args and args[0].replace("-", "").isalnum() and not args[0].startswith("-") else ""
+    command = f"; if {first!r} was meant as a command: no plugin that is installed brings it" if first and first in rest else ""
     if unknown:
         from difflib import get_close_matches
 
         near = get_close_matches(unknown[0].split("=")[0], [n for f in FLAGS for n in f.names.split()], n=1)
         hint = f"did you mean {near[0]}?" if near else "kernel --help lists the flags"
-        raise UsageError(f"unknown flag {unknown[0]}", hint=hint)
+        raise UsageError(f"unknown flag {unknown[0]}", hint=hint + command)
     words = [a for a in rest if a != "--"]
     if len(words) > 1:
-        raise UsageError(f"more than one prompt: {words[0][:40]!r} and {words[1][:40]!r}", hint="put the prompt in quotes")
+        raise UsageError(f"more than one prompt: {words[0][:40]!r} and {words[1][:40]!r}",
+                         hint=f"put the prompt in quotes{command}")
     return words
 
 
