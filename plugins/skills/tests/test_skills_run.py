@@ -195,6 +195,17 @@ def test_in_a_program_peoples_skills_grant_nothing(tmp_path: Path, monkeypatch: 
     assert not (tmp_path / "made.txt").exists()
 
 
+@pytest.mark.parametrize(("trusted", "print_mode", "counts"), [(False, False, False), (True, False, True), (False, True, True)])
+def test_in_a_folder_that_a_person_did_not_trust_a_skill_grants_nothing(tmp_path: Path, trusted: bool, print_mode: bool,
+                                                                        counts: bool) -> None:
+    skill(tmp_path, "s", "!`touch command.txt`\n", allowed_tools="Bash")
+    opened = kit(tmp_path, TOUCH, END, print_mode=print_mode)
+    opened.harness.settings.trusted = trusted
+    run = opened.play("/s")
+    assert (tmp_path / "command.txt").exists() is counts is (tmp_path / "made.txt").exists()
+    assert any("has not been trusted" in text for text in run.notices()) is not counts
+
+
 def test_a_skill_that_brings_rules_or_hooks_needs_a_yes_when_the_model_calls_it(tmp_path: Path) -> None:
     skill(tmp_path, "s", allowed_tools="Read")
     turns = [call("Skill", "c1", skill="s"), END]

@@ -85,7 +85,14 @@ def _variants(skill: Skill, state: Skills) -> str:
 
 # -- rights ----------------------------------------------------------------------------------------------------------------
 def granted(skill: Skill, session: Session) -> tuple[str, ...]:
-    """Its ``allowed-tools``. The program that embeds a session decides itself what people's skills may do there."""
+    """Its ``allowed-tools``. The program that embeds a session decides itself what people's skills may do there.
+
+    In print mode they are not gated by trust (skills contract, ``allowed-tools``); a person who was asked and did not trust the
+    folder meant this, too.
+    """
+    if skill.allowed and skill.component.scope == "project" and not session.options.print_mode and not session.settings.trusted:
+        session.notice(f"{skill.path}, allowed-tools: does not count: this workspace has not been trusted")
+        return ()
     if skill.lost or (skill.plugin is None and skill.component.scope != "managed"
                       and os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk-")):
         return ()
