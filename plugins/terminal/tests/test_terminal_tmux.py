@@ -37,7 +37,7 @@ def test_a_prompt_is_answered_in_markdown(tmux: Any) -> None:
     assert shown.count("Some bold words.") == 1, "what was streamed is there once"
     tmux.type("/quit")
     shown = tmux.wait("ended with 0")
-    session = re.search(r"kernel --resume ([0-9a-f-]{36})", shown)
+    session = re.search(r"kernel --resume ([0-9a-f-]{36}) --model script:talk.yaml", shown)
     assert session and list(tmux.config.rglob(f"{session[1]}.jsonl")), "it says how to go on with what was kept"
 
 
@@ -131,6 +131,14 @@ def test_commands_and_files_complete(tmux: Any) -> None:
     tmux.wait("/context", "what fills the model's window")
     tmux.key("Tab", "Enter")
     tmux.wait("> /context", "tokens (")
+    tmux.type("/mod", enter=False)
+    tmux.wait("/model", "/mode")
+    tmux.key("Tab")
+    tmux.wait("> /mode ")
+    tmux.key("Enter")
+    tmux.wait("Which permission mode?")
+    tmux.key("Escape")
+    tmux.wait("The mode is default.")
     tmux.type("see @notes", enter=False)
     tmux.wait("  notes about.md")
     tmux.key("Tab")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 from kernel_terminal import completion, diff, markdown, questions, safe
-from kernel_terminal.lines import Line, cut, text_of, width_of, wrapped
+from kernel_terminal.lines import Line, cut, hung, is_place, text_of, width_of, wrapped
 from kernel_terminal.view import View
 
 from kernel import (
@@ -210,8 +210,14 @@ def test_questions_are_harmless(a: str, b: str, c: str) -> None:
 @given(st.text(st.characters(exclude_categories=["C"]), max_size=200), st.integers(10, 90))
 def test_wrapped_lines_fit_and_lose_no_word(text: str, columns: int) -> None:
     lines = wrapped([("", text)], columns)
-    assert all(width_of(text_of(line)) <= columns for line in lines)
+    assert all(width_of(text_of(line)) <= columns or is_place(text_of(line).strip()) for line in lines)
     assert "".join("".join(map(text_of, lines)).split()) == "".join(text.split())
+
+
+def test_lines_break_between_words_and_paths_stay_whole() -> None:
+    path = "/a/long/folder/with/a/file.json"
+    lines = [text_of(line) for line in hung([("", f"  they differ in white space and are in {path} now")], 20)]
+    assert lines == ["  they differ in", "    white space and", "    are in", f"    {path}", "    now"]
 
 
 @given(st.text(st.characters(exclude_categories=["C"]), max_size=80), st.integers(1, 40))
@@ -383,6 +389,9 @@ def test_notices_retries_and_ends(view: View) -> None:
     )
     assert "no money" in shown(view.take(m.end(subtype="error_max_budget_usd", is_error=True, errors=["no money"])))
     view.start()
+    said = shown(view.take(m.end(result="1 one\n2 two"))).splitlines()
+    assert said[-2].endswith("1 one") and said[-1].endswith("2 two"), "the lines of a command's answer stay lines"
+    view.start()
     assert "The session is named" in shown(view.take(m.end(result="The session is named 'x' now."))), "what a command answers"
     view.start()
     error = m.assistant({"type": "text", "text": "API Error 401"}, error="authentication_failed")
@@ -421,6 +430,13 @@ def test_changes_of_what_is_there_and_what_is_not(tmp_path: Path) -> None:
     assert diff.told(diff.of_call("Edit", edit, str(tmp_path))) == "2 added, 2 removed"  # type: ignore[arg-type]
     assert diff.of_call("Bash", {"command": "ls"}, str(tmp_path)) is None
     assert diff.told(diff.of_call("Write", {"file_path": "new.py", "content": "a\nb\n"}, str(tmp_path))) == "2 added, 0 removed"  # type: ignore[arg-type]
+    for more, told in (({"old_string": "z"}, "does not occur"), ({"replace_all": False}, "occurs 2 times"),
+                       ({"old_string": ""}, "not empty"), ({"file_path": "none.py"}, "not there")):
+        said = diff.of_call("Edit", {**edit, **more}, str(tmp_path))
+        assert isinstance(said, str) and told in said and "would fail" in said, "no change is made up"
+    (tmp_path / "q.txt").write_text("one\r\n“two”\r\n", newline="")
+    curly = {"file_path": "q.txt", "old_string": 'one\n"two"', "new_string": "x"}
+    assert diff.told(diff.of_call("Edit", curly, str(tmp_path))) == "1 added, 2 removed"  # type: ignore[arg-type]
     os.mkfifo(tmp_path / "pipe")
     assert isinstance(diff.of_call("Write", {"file_path": "pipe", "content": "a"}, str(tmp_path)), str), "it is not opened"
 

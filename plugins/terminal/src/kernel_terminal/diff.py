@@ -17,6 +17,8 @@ MOST_COMPARED = 4_000_000
 """Pairs of lines: beyond it every line of the changed part counts as changed, because comparing them takes too long."""
 LINE_CHARS = 400
 
+_STRAIGHT = str.maketrans("“”„‟‘’‚‛", '""""' + "''''")
+
 Hunk = dict[str, Any]
 
 
@@ -31,18 +33,41 @@ def of_call(tool: str, input: dict[str, Any], cwd: str) -> list[Hunk] | str | No
         if before is None:
             return "the file that is there cannot be read as text"
     elif tool == "Edit" and isinstance(input.get("old_string"), str) and isinstance(input.get("new_string"), str):
-        old, new = input["old_string"], input["new_string"]
-        if not before or old not in before:  # shown without its place: the tool itself will say what is wrong
-            before, after = old, new
-        elif old:
-            after = before.replace(old, new) if input.get("replace_all") is True else before.replace(old, new, 1)
-        else:
-            after = new
+        if before is None or "\0" in before or "\ufffd" in before:
+            return "the file that is there cannot be read as text"
+        places = _places(before, input["old_string"])
+        wrong = _why_not(before, input["old_string"], len(places), input.get("replace_all") is True)
+        if wrong:
+            return f"{wrong}, so the call would fail"
+        after = before
+        for start, end in reversed(places):
+            after = after[:start] + input["new_string"] + after[end:]
     else:
         return None
     if len(before) + len(after) > MOST_CHARS:
         return f"{len(before):,} characters become {len(after):,}"
     return hunks(before, after)
+
+
+def _places(text: str, old: str) -> list[tuple[int, int]]:
+    """Where an edit applies; a curly quote counts as the straight one where there is no other place, as for the tool."""
+    if not old:
+        return [] if text else [(0, 0)]
+    old = old.replace("\r\n", "\n")
+    if old not in text:
+        text, old = text.translate(_STRAIGHT), old.translate(_STRAIGHT)
+    found, at = [], text.find(old)
+    while at >= 0:
+        found.append((at, at + len(old)))
+        at = text.find(old, at + len(old))
+    return found
+
+
+def _why_not(text: str, old: str, times: int, every: bool) -> str:
+    if not times:
+        return ("the file is not empty as it is now, and the old text is" if not old else
+                "the old text does not occur in the file as it is now" if text else "the file is empty or not there")
+    return f"the old text occurs {times} times in the file as it is now" if times > 1 and not every else ""
 
 
 def _before(path: Path) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -69,7 +70,7 @@ class Program:
         if failure is not None and not isinstance(failure, EOFError):
             raise failure
         if last is not None and last.transcript.kept and last.history.messages:
-            self.screen.show([words(f"Session {last.id} is kept. To go on with it:"), words(f"kernel --resume {last.id}")])
+            self.screen.show([words(f"Session {last.id} is kept. To go on with it:"), words(_come_back(last))])
         return 0
 
     def _leave(self) -> None:
@@ -87,7 +88,8 @@ class Program:
         for text in self.harness.announced:
             self.screen.show(self.view.announce(text))
         self.harness.listeners.append(lambda text: self.screen.show(self.view.announce(text)))
-        if options.resume == "":
+        picking = options.resume == ""
+        if picking:
             options.resume = await self._picked()
         prompt = options.prompt
         before: str | None = None
@@ -95,10 +97,10 @@ class Program:
             try:
                 session = self.harness.open(self._hear)
             except KernelError as error:
-                if before is None:
+                if before is None and not (picking and options.resume):
                     raise
                 self.screen.show(self.view.announce(str(error)))
-                options.resume, before = before, None
+                options.resume, before = before or await self._picked(), None
                 continue
             self._greet(session)
             self.talk = Talk(self.harness, session, self.screen, self.view)
@@ -179,6 +181,12 @@ class Program:
                     self._leave()
                     if self.talk is None:
                         self.screen.stop()
+
+
+def _come_back(session: Session) -> str:
+    """The command that goes on with a session. A model that was named with its provider would not be found again without it."""
+    model = session.options.model or ""
+    return f"kernel --resume {session.id}{f' --model {shlex.quote(one_line(model))}' if ':' in model else ''}"
 
 
 def _last_words(messages: list[Any]) -> list[Any]:

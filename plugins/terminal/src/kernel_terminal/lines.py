@@ -68,7 +68,8 @@ def cut_line(line: Line, columns: int) -> Line:
 def wrapped(pieces: Iterable[Piece], columns: int, first: str = "", rest: str = "") -> list[Line]:
     """Pieces broken at blanks into lines of so many columns; ``first`` and ``rest`` stand in front of them.
 
-    A piece may hold line ends, which break as well. A word that is too long is broken anywhere.
+    A piece may hold line ends, which break as well. A word that is too long is broken anywhere; but a path or an address is left
+    whole, for the terminal to break, so that it can be copied.
     """
     columns = max(columns, 10)
     lines: list[Line] = []
@@ -97,7 +98,7 @@ def wrapped(pieces: Iterable[Piece], columns: int, first: str = "", rest: str = 
             continue
         if begun and used + size > columns:
             end()
-        while used + width_of(word) > columns and width_of(word) > 1:
+        while used + width_of(word) > columns and width_of(word) > 1 and not is_place(word):
             room, part = columns - used, ""
             for character in word:
                 room -= max(wcwidth(character), 0)
@@ -116,6 +117,11 @@ def wrapped(pieces: Iterable[Piece], columns: int, first: str = "", rest: str = 
             used, begun = used + width_of(word), True
     end()
     return lines
+
+
+def is_place(word: str) -> bool:
+    """Whether a word looks like a path or an address."""
+    return "/" in word and word.isascii()
 
 
 def hung(line: Line, columns: int) -> list[Line]:

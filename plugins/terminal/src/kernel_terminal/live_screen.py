@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -295,7 +296,8 @@ class LiveScreen:
         state = self._buffer.complete_state
         if state is not None and state.current_completion is not None:
             self._buffer.apply_completion(state.current_completion)
-            return
+            if self._asked is not None or not re.fullmatch(r"\s*/\S+ ", self._buffer.text):
+                return  # a file in a message, which goes on
         text = self._buffer.text
         if self._asked is not None:
             self._asked.words(text)

@@ -119,7 +119,7 @@ def _about(name: str, given: dict[str, Any], cwd: str) -> list[Line]:
         path = rows.shortened(str(given.get("file_path")), cwd)
         told = change if isinstance(change, str) else diff.told(change)
         lines = diff.shown(change) if isinstance(change, list) else []
-        return [[("tool", f"  {exact_line(path)}"), ("dim", f"  {told}")], *lines]
+        return [[("tool", f"  {exact_line(path)}"), ("warn" if isinstance(change, str) else "dim", f"  {told}")], *lines]
     if name == "Bash":
         described = given.get("description")
         out = _cut(exact(given.get("command", "")).split("\n"), COMMAND_LINES, "  $ ", "    ")

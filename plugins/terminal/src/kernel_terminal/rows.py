@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from kernel_terminal import diff
-from kernel_terminal.lines import Line, cut, cut_line
+from kernel_terminal.lines import Line, cut, cut_line, hung
 from kernel_terminal.safe import exact, one_line, plain
 
 BODY_LINES = 4
@@ -146,7 +146,10 @@ def finished(end: Ended, columns: int) -> list[Line]:
     mark, style = ("⊘", "warn") if row.refused else ("✗", "bad") if end.failed else ("●", "ok")
     room = columns - len(mark) - len(row.label) - len(tail) - 3
     head: Line = [(style, f"{mark} "), ("tool", row.label), ("", f" {cut(row.about, max(room, 8))}"), ("dim", tail)]
-    return [head, *(cut_line(line, columns - 1) if end.patch is None and not end.failed else line for line in body(end))]
+    below = body(end)
+    if end.failed or row.refused:
+        return [head, *(part for line in below for part in hung(line, columns - 1))]
+    return [head, *(cut_line(line, columns - 1) if end.patch is None else line for line in below)]
 
 
 def body(end: Ended, *, whole: bool = False) -> list[Line]:

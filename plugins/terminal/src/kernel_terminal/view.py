@@ -20,7 +20,7 @@ from kernel import (
     UserMessage,
 )
 from kernel_terminal import markdown, rows
-from kernel_terminal.lines import Line, cut, cut_line, spoken, words, wrapped
+from kernel_terminal.lines import Line, cut, cut_line, hung, spoken, words, wrapped
 from kernel_terminal.rows import Ended, Row
 from kernel_terminal.safe import one_line, plain
 
@@ -196,7 +196,7 @@ class View:
             if not (self._answered and isinstance(message.result, str)):
                 out += self._note(said, "bad", "Error")
         elif isinstance(message.result, str) and message.result.strip() and not self._answered:
-            out += self._prose(message.result, "Result")
+            out += self._words("Result", message.result) if self.plain else self.result(message.result)
         took = message.duration_ms / 1000
         if took >= LONG_TURN_S:
             facts = [rows.seconds(took), f"{self._steps} calls" if self._steps != 1 else "1 call"]
@@ -323,7 +323,8 @@ class View:
         """What a command of the terminal answers: lines as they are."""
         self._last_blank = True
         return [words(line) for line in plain(text).splitlines()] if self.plain else [
-            [], *(words(f"  {line}" if line else "") for line in plain(text).splitlines())]
+            [], *(part for line in plain(text).splitlines()
+                  for part in hung(words(f"  {line}" if line else ""), self.columns() - 1))]
 
     def whole_result(self) -> list[Line]:
         """All of the last result that was folded."""
