@@ -39,14 +39,15 @@ def test_events_that_a_plugin_answers_in_python_are_listed_without_importing_it(
     assert [(row["event"], row["type"], row["text"]) for row in rows] == [
         ("PreToolUse", "python", "watcher_pkg.plugin.pre_tool_use"), ("Stop", "python", "watcher_pkg.plugin.stop")]
     told = listed()
-    assert "No hooks are configured." in told and "[Plugin watcher] python: watcher_pkg.plugin.stop" in told
+    assert told.startswith("No hooks are configured in settings; plugins answer:\n")
+    assert "[Plugin watcher] python: watcher_pkg.plugin.stop" in told
     assert "register_tools" not in told and "[Plugin command-hooks]" not in told
 
 
 def test_configured_hooks_come_first(listed: Any) -> None:
     settings = json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "echo configured"}]}]}})
     lines = listed("--settings", settings).splitlines()
-    assert "echo configured" in lines[0] and "No hooks are configured." not in lines
+    assert "echo configured" in lines[0] and not any("No hooks are configured" in line for line in lines)
     assert any("[Plugin watcher]" in line for line in lines[1:])
 
 

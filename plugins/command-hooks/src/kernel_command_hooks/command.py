@@ -106,7 +106,7 @@ def _text(report: dict[str, Any]) -> str:
     for row in report["hooks"]:
         extra = f" if {row['if']}" if "if" in row else ""
         lines.append(f"{row['event']:<20} {row['matcher'] or '*':<16}{extra} [{row['source']}] {row['type']}: {row['text']}")
-    lines = lines or ["No hooks are configured."]
+    lines = lines or ["No hooks are configured in settings; plugins answer:" if report["python"] else "No hooks are configured."]
     for row in report["python"]:
         lines.append(f"{row['event']:<20} {'*':<16} [Plugin {row['plugin']}] python: {row['text']}")
     lines += [f"remark:  {text}" for text in report["remarks"]]

@@ -105,6 +105,6 @@ def _only_listed_skills(root: Path, listed: list[Any]) -> None:
             shutil.rmtree(folder)
 
 
-def environment_plugins() -> set[str]:
-    """Names of plugins that are installed as distributions of this environment."""
-    return {point.name for point in metadata.entry_points(group="kernel.plugins")}
+def environment_plugins() -> dict[str, str]:
+    """Plugins that are installed as distributions of this environment: name -> distribution."""
+    return {point.name: point.dist.name if point.dist else point.name for point in metadata.entry_points(group="kernel.plugins")}

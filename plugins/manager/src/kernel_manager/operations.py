@@ -206,18 +206,21 @@ def check_clashes(work: Work, candidates: list[Candidate], scope: str) -> None:
 
     :raises ManagerError: ``name-clash``.
     """
-    taken = {name.lower(): f"the distribution of this environment that gives {name}" for name in environment_plugins()}
+    here = {name.lower(): distribution for name, distribution in environment_plugins().items()}
+    taken = {name: f"the distribution {distribution} of this environment" for name, distribution in here.items()}
     ours = {c.id.lower() for c in candidates}
     for id in work.state.plugins:
         record = work.state.find(id, work.scopes.projects)
         if record is not None and id.lower() not in ours and work.scopes.enabled(id)[0] is True:
             taken[record.name.lower()] = f"the plugin {id}"
     for candidate in candidates:
-        other = taken.get(candidate.name.lower())
+        name = candidate.name.lower()
+        other = taken.get(name)
         if other is not None:
+            hint = f"pip uninstall {here[name]} first" if name in here else "disable or uninstall the other one first"
             raise ManagerError("name-clash", f"its name {candidate.name!r} belongs to {other} already",
-                               context=f"plugin {candidate.id}", hint="disable or uninstall the other one first")
-        taken[candidate.name.lower()] = f"the plugin {candidate.id}"
+                               context=f"plugin {candidate.id}", hint=hint)
+        taken[name] = f"the plugin {candidate.id}"
 
 
 def update(work: Work, id: str, wanted: Wanted, approve: Approve, *, dry_run: bool = False, check: bool = True) -> Answer:

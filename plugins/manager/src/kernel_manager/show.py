@@ -7,6 +7,9 @@ from typing import Any
 from kernel import EVENTS
 from kernel_manager.describe import Description
 
+LONGEST = 400
+"""Characters of one line; what is longer ends with an ellipsis."""
+
 
 def facts(found: Description) -> dict[str, Any]:
     """The same as plain data, for ``--json``."""
@@ -57,4 +60,5 @@ def _capability(value: Any) -> str:
 
 
 def plain(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)[:400]
+    told = "".join(c if c.isprintable() else "?" for c in text[:LONGEST + 1])
+    return told if len(told) <= LONGEST else told[:LONGEST - 1] + "…"

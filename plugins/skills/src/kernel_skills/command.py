@@ -69,6 +69,8 @@ def _list(catalogue: Catalogue, as_json: bool) -> int:
         for skill in skills:
             who = ("both" if skill.by_model else "user") if skill.by_user else "model" if skill.by_model else "nobody"
             print(f"{skill.name:<{width}}  {skill.component.scope:<7}  {who:<6}  {one_line(skill.description)[:80]}")
+        if not skills:
+            print("There are no skills or commands here.", file=sys.stderr)
         for problem in catalogue.problems:
             print(one_line(problem), file=sys.stderr)
     return 1 if catalogue.problems else 0

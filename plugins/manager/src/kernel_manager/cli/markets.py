@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsons
+import sys
 from typing import Annotated
 
 import typer
@@ -32,6 +33,8 @@ def list_command(json: Json = False) -> int:
     rows = listing.marketplaces()
     if json:
         print(jsons.dumps(rows, indent=1))
+    elif not rows:
+        print("No marketplaces are known. Add one: kernel plugins marketplace add SOURCE", file=sys.stderr)
     for row in rows if not json else ():
         where = row.get("repo") or row.get("url") or row.get("path") or ""
         print(show.plain(f"{row['name']:<24} {row['source']:<10} {where}  {row.get('error') or ''}".rstrip()))

@@ -120,8 +120,10 @@ def search_command(text: Annotated[str, typer.Argument(help="words; all must be 
     rows = listing.search(text, marketplace)
     if json:
         print(jsons.dumps(rows, indent=1))
+    elif not rows:
+        print("Nothing was found in the marketplaces that are known (kernel plugins marketplace list).", file=sys.stderr)
     else:
-        width = max((len(row["pluginId"]) for row in rows), default=0)
+        width = max(len(row["pluginId"]) for row in rows)
         for row in rows:
             mark = "*" if row["installed"] else " "
             print(show.plain(f"{mark} {row['pluginId']:<{width}}  {row['description'] or ''}"))
