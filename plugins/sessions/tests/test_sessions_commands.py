@@ -41,6 +41,12 @@ def test_list_names_what_a_person_knows(home: Any, run: Any, talk: Any) -> None:
     assert len(json.loads(run("list", "--json", "--limit", "1")[1])) == 1
 
 
+def test_a_list_steers_no_terminal(home: Any, run: Any) -> None:
+    home.begin(home.prompt("a\x1b]0;stolen\x07\x9b2J\u202eb"), home.answer("y"))
+    _, out, _ = run("list", "--all")
+    assert "stolen" in out and not set("\x1b\x07\x9b\u202e") & set(out)
+
+
 def test_rename_tag_and_delete(home: Any, run: Any, talk: Any) -> None:
     assert run("rename", talk.session_id[:8], "The  search")[0] == 0
     assert run("tag", "The search", "red\u200b")[0] == 0

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
 from kernel_terminal import own
-from kernel_terminal.asking import Asking
+from kernel_terminal.asking import SERVERS, Asking
+from kernel_terminal.lines import text_of
 from kernel_terminal.questions import Given, Question
 from kernel_terminal.view import View
 
+from kernel import PermissionCall, Tool, Verdict
 from kernel.testing import Kit, text
 
 
@@ -74,3 +77,37 @@ def test_an_address_is_shown_and_never_opened(tmp_path: Path) -> None:
 def test_sessions_are_listed_through_the_store(tmp_path: Path) -> None:
     harness = Kit(tmp_path, [text("x")]).harness
     assert own.sessions(harness) is None, "no store is there that could list them"
+
+
+def test_the_question_for_one_server_shows_what_it_starts(tmp_path: Path) -> None:
+    decided: list[Any] = []
+
+    async def decide(name: str, approved: bool) -> None:
+        decided.append((name, approved))
+
+    async def run() -> Answers:
+        session = Kit(tmp_path, [text("x")]).open()
+        screen: Any = Answers(1)
+        entry = SimpleNamespace(raw={"type": "stdio", "url": "http://fine", "command": "sh", "args": ["-c", "a b\u200b"]})
+        session.plugin_state[SERVERS] = SimpleNamespace(undecided=lambda: ["s"], off={"s": (entry, "waits")}, decide=decide)
+        await Asking(session, screen, View()).servers()
+        await session.close()
+        return screen
+
+    screen = anyio.run(run)
+    assert r"  runs sh -c 'a b\u200b'" in [text_of(line) for line in screen.asked[0].body] and decided == [("s", False)]
+
+
+def test_showing_all_of_a_call_asks_again(tmp_path: Path) -> None:
+    tool: Any = type("Bash", (Tool,), {"name": "Bash", "description": "", "input_schema": {}})()
+    call = PermissionCall(tool=tool, input={"command": "a\n" * 100 + "END"}, cwd="/w", mode="default")
+
+    async def run() -> tuple[dict[str, Any], Answers]:
+        session = Kit(tmp_path, [text("x")]).open()
+        screen: Any = Answers(2, 0)
+        answer = await Asking(session, screen, View()).ask(call, Verdict(behavior="ask"), "c1")
+        await session.close()
+        return answer, screen
+
+    answer, screen = anyio.run(run)
+    assert answer["behavior"] == "allow" and ["END" in str(question.body) for question in screen.asked] == [False, True]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,7 @@ def test_what_is_asked_about_hides_nothing(text: str) -> None:
     """Every character of a command is there, as itself or as its escape."""
     left = safe.exact(text)
     for character in text:
-        parts = [character, f"\\x{ord(character):02x}", f"\\u{ord(character):04x}", safe.TAB]
+        parts = [character, f"\\x{ord(character):02x}", f"\\u{ord(character):04x}", f"\\U{ord(character):08x}", safe.TAB]
         found = next((p for p in parts if left.startswith(p)), None)
         assert found is not None
         left = left[len(found) :]
@@ -464,7 +465,38 @@ def test_the_rule_is_shown_as_it_will_be_saved() -> None:
 def test_long_commands_say_what_is_not_shown() -> None:
     tool: Any = type("Bash", (Tool,), {"name": "Bash", "description": "", "input_schema": {}})()
     call = PermissionCall(tool=tool, input={"command": "\n".join(f"echo {n}" for n in range(200))}, cwd="/w", mode="default")
-    assert "160 more lines that are not shown" in shown(questions.permission(call, Verdict(behavior="ask")).body)
+    asked = questions.permission(call, Verdict(behavior="ask"))
+    assert "160 more lines that are not shown" in shown(asked.body) and asked.choices[-1].value == questions.SHOW
+    whole = questions.permission(call, Verdict(behavior="ask"), whole=True)
+    assert "echo 199" in shown(whole.body) and "not shown" not in shown(whole.body)
+    assert [c.label for c in whole.choices] == [c.label for c in asked.choices[:-1]], "showing it decides nothing"
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("Bash", {"command": f"echo {'a' * 9_000}; END"}),
+        ("T", {"value": [f"{n}" for n in range(2_000)] + ["END"]}),
+        ("Write", {"file_path": "new.txt", "content": "\n".join(map(str, range(200))) + "\nEND"}),
+        ("Write", {"file_path": "new.txt", "content": "a" * 9_000 + "END"}),
+        ("Write", {"file_path": "new.txt", "content": "a\n" * 1_100_000 + "END"}),
+    ],
+)
+def test_what_is_cut_is_warned_of_and_can_be_seen(tmp_path: Path, name: str, given: dict[str, Any]) -> None:
+    tool: Any = type("T", (Tool,), {"name": name, "description": "", "input_schema": {}})()
+    call = PermissionCall(tool=tool, input=given, cwd=str(tmp_path), mode="default")
+    asked = questions.permission(call, Verdict(behavior="ask"))
+    assert "END" not in shown(asked.body) and asked.choices[-1].value == questions.SHOW
+    assert any(style == "warn" and "not shown" in text for line in asked.body for style, text in line)
+    assert "END" in shown(questions.permission(call, Verdict(behavior="ask"), whole=True).body)
+
+
+def test_what_cannot_be_seen_is_shown_as_an_escape() -> None:
+    for number in range(0x110000):
+        if unicodedata.category(chr(number)) == "Cf":
+            assert safe.exact(chr(number)) in (f"\\u{number:04x}", f"\\U{number:08x}", f"\\x{number:02x}")
+    assert safe.exact("r\u200bm \u00ad\u3164\U000e0041\u2800") == r"r\u200bm \xad\u3164\U000e0041\u2800"
+    assert safe.exact("zażółć 你好 é 🙂") == "zażółć 你好 é 🙂"
 
 
 def test_values_of_a_form() -> None:

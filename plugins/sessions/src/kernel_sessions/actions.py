@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +17,7 @@ from kernel_sessions.listing import listed
 from kernel_sessions.paths import all_projects, is_session_id, reading_dirs, transcripts
 from kernel_sessions.reader import read
 
+_STEERS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 Json = Annotated[bool, Option("--json", help="JSON instead of a table")]
 Session = Annotated[str, Argument(help="a session's id, the beginning of one, or its name")]
 All = Annotated[bool, Option("--all", help="of all folders")]
@@ -30,7 +32,7 @@ def list_(all_: All = False, limit: Annotated[int, Option(help="at most so many,
         return 0
     for item in shown:
         tag = f" [{item.tag}]" if item.tag else ""
-        print(f"{item.session_id}  {item.changed:%Y-%m-%d %H:%M}  {_size(item.size):>8}  {item.shown[:80]}{tag}")
+        print(f"{item.session_id}  {item.changed:%Y-%m-%d %H:%M}  {_size(item.size):>8}  {_harmless(item.shown[:80] + tag)}")
     more = len(found) - len(shown)
     print(f"{len(found)} sessions" + (f", {more} older ones not shown (--limit 0)" if more else "") if found
           else "No sessions here; --all looks in every folder.")
@@ -174,6 +176,11 @@ def _findings(path: Path) -> list[Finding]:
 def _warn(problems: list[str]) -> None:
     for problem in problems:
         print(f"Warning: {problem}", file=sys.stderr)
+
+
+def _harmless(text: str) -> str:
+    """What somebody wrote, without what would steer the terminal."""
+    return _STEERS.sub("\ufffd", text)
 
 
 def _size(size: int) -> str:

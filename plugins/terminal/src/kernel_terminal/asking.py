@@ -8,9 +8,10 @@ import anyio
 
 from kernel import KernelError, Notification
 from kernel_terminal import questions, rows
+from kernel_terminal.brought import server
 from kernel_terminal.lines import Line, cut, words
 from kernel_terminal.questions import Choice, Question
-from kernel_terminal.safe import one_line
+from kernel_terminal.safe import exact_line, one_line
 
 if TYPE_CHECKING:
     from kernel import PermissionCall, Session, Verdict
@@ -52,6 +53,8 @@ class Asking:
         else:
             agent = call.agent_id or ""
             given = await self.screen.ask(questions.permission(call, verdict, agent))
+            if given.value == questions.SHOW:
+                given = await self.screen.ask(questions.permission(call, verdict, agent, whole=True))
             answer = questions.permission_answer(given)
         label = given.chosen[0].label if given.chosen else "No, and stop"
         told = f"{label}{f': {one_line(given.text)}' if given.text.strip() else ''}"
@@ -108,10 +111,11 @@ class Asking:
         """Servers that the project's own file names are asked about one by one; the answers are kept (MCP contract, 1.3)."""
         bridge: Any = self.session.plugin_state.get(SERVERS)
         for name in bridge.undecided() if hasattr(bridge, "undecided") else ():
-            title = f"The MCP server {one_line(name, 80)} stands in this folder's .mcp.json. Use it?"
+            title = f"The MCP server {exact_line(name)} stands in this folder's .mcp.json. Use it?"
+            body = [words(f"  {exact_line(server(bridge.off[name][0].raw))}")]
             given = await self.screen.ask(Question(title, [
                 Choice("Yes", True, detail="remembered in .claude/settings.local.json"),
-                Choice("No", False, detail="remembered as well"), Choice("Not now", None)], kind="Server"))
+                Choice("No", False, detail="remembered as well"), Choice("Not now", None)], body, kind="Server"))
             if given.value is not None:
                 try:
                     await bridge.decide(name, given.value)

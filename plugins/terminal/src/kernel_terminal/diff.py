@@ -118,8 +118,8 @@ def told(found: list[Hunk]) -> str:
     return f"{added} added, {removed} removed"
 
 
-def shown(found: list[Hunk], most: int = MOST_LINES) -> list[Line]:
-    """The hunks with line numbers and signs."""
+def shown(found: list[Hunk], most: int = MOST_LINES, *, whole: bool = False) -> list[Line]:
+    """The hunks with line numbers and signs. ``whole``: nothing is cut, a long line goes on without a number."""
     out: list[Line] = []
     total = sum(len(hunk.get("lines", ())) for hunk in found)
     done = 0
@@ -128,14 +128,20 @@ def shown(found: list[Hunk], most: int = MOST_LINES) -> list[Line]:
             out.append([("dim", "       ⋮")])
         old, new = int(hunk.get("oldStart") or 1), int(hunk.get("newStart") or 1)
         for text in hunk.get("lines", ()):
-            if done == most:
-                out.append([("dim", f"       … {total - done} more lines of the change")])
+            if done == most and not whole:
+                out.append([("warn", f"       … {total - done} more lines of the change that are not shown")])
                 return out
             sign = text[0] if text[:1] in ("+", "-") else " "
-            rest = exact_line(text.removeprefix(sign)[:LINE_CHARS])
+            content = text.removeprefix(sign)
             style = {"+": "added", "-": "removed"}.get(sign, "dim")
-            end = "…" if len(text) > LINE_CHARS else ""
-            out.append([("dim", f"{old if sign == '-' else new:>6} "), (style, f"{sign} {rest}{end}".rstrip())])
+            front = exact_line(content[:LINE_CHARS])
+            out.append([("dim", f"{old if sign == '-' else new:>6} "), (style, f"{sign} {front}".rstrip())])
+            if whole:
+                out += [[(style, f"         {exact_line(content[at:at + LINE_CHARS])}")]
+                        for at in range(LINE_CHARS, len(content), LINE_CHARS)]
+            elif len(content) > LINE_CHARS:
+                left = len(content) - LINE_CHARS
+                out.append([("warn", f"         … {left:,} more characters of this line that are not shown")])
             old += sign != "+"
             new += sign != "-"
             done += 1

@@ -19,6 +19,8 @@ DESTINATIONS = {
 COMMAND_LINES = 40
 INPUT_LINES = 20
 LINE_CHARS = 2_000
+SHOW = "show"
+"""The value of a choice that decides nothing: what is asked about is to be shown whole."""
 PLAN_LINES = 400
 MODES = {"acceptEdits": "edits are not asked about any more", "default": "every edit is asked about",
          "bypassPermissions": "nothing is asked about any more", "plan": "nothing is changed"}
@@ -60,11 +62,15 @@ class Given(Struct):
 
 
 # -- permissions -----------------------------------------------------------------------------------------------------------
-def permission(call: PermissionCall, verdict: Verdict, agent: str = "") -> Question:
-    """May this call run? What would be saved by a yes that lasts is shown as it would stand in the settings."""
+def permission(call: PermissionCall, verdict: Verdict, agent: str = "", *, whole: bool = False) -> Question:
+    """May this call run? What would be saved by a yes that lasts is shown as it would stand in the settings.
+
+    Where not all of the call is shown, there is the choice ``SHOW``; whoever makes it is asked again, with ``whole``.
+    """
     name, given = call.tool.name, dict(call.input)
     who = f"The agent {one_line(agent, 60)}" if agent else "The model"
-    body = _about(name, given, call.cwd)
+    body = _about(name, given, call.cwd, whole)
+    cut = any(style == "warn" and "not shown" in text for line in body for style, text in line)
     if verdict.message:
         body.append([("dim", f"  Why it is asked: {one_line(verdict.message)}")])
     choices = [Choice("Yes, this once", {"behavior": "allow"})]
@@ -72,6 +78,8 @@ def permission(call: PermissionCall, verdict: Verdict, agent: str = "") -> Quest
         choices.append(Choice(f"Yes, and {_in_words(updates)}", {"behavior": "allow", "updatedPermissions": updates},
                               detail="; ".join(told for update in updates if (told := _scope(update)))))
     choices.append(Choice("No, and tell the model what to do instead", {"behavior": "deny"}, ask="What instead (may stay empty)"))
+    if cut and not whole:
+        choices.append(Choice("Show all of it first", SHOW, detail="nothing is decided by that"))
     return Question(f"{who} wants to use {rows.label(name)}. Allow it?", choices, body, kind="Permission")
 
 
@@ -112,24 +120,31 @@ def _scope(update: dict[str, Any]) -> str:
     return place if place.startswith("for") else f"kept in {place}"
 
 
-def _about(name: str, given: dict[str, Any], cwd: str) -> list[Line]:
-    """The call, whole as far as that can be looked at: what is cut is said."""
+def _about(name: str, given: dict[str, Any], cwd: str, whole: bool = False) -> list[Line]:
+    """The call, as far as that can be looked at: what is cut is said, in the style of a warning. ``whole``: nothing is."""
     change = diff.of_call(name, given, cwd)
     if change is not None:
         path = rows.shortened(str(given.get("file_path")), cwd)
         told = change if isinstance(change, str) else diff.told(change)
-        lines = diff.shown(change) if isinstance(change, list) else []
+        if isinstance(change, list):
+            lines = diff.shown(change, whole=whole)
+        else:
+            lines = _inputs(given, True) if whole else [[("warn", "  … the change itself is not shown")]]
         return [[("tool", f"  {exact_line(path)}"), ("warn" if isinstance(change, str) else "dim", f"  {told}")], *lines]
     if name == "Bash":
         described = given.get("description")
-        out = _cut(exact(given.get("command", "")).split("\n"), COMMAND_LINES, "  $ ", "    ")
+        out = _cut(exact(given.get("command", "")).split("\n"), COMMAND_LINES, "  $ ", "    ", whole)
         if isinstance(described, str) and described:
             out.append([("dim", f"  {one_line(described)}")])
         if given.get("run_in_background") is True:
             out.append([("dim", "  It goes on in the background.")])
         return out
+    return _inputs(given, whole)
+
+
+def _inputs(given: dict[str, Any], whole: bool) -> list[Line]:
     given_lines = [f"{exact(key)}: {exact(_value(value))}" for key, value in given.items()]
-    return _cut([part for text in given_lines for part in text.split("\n")], INPUT_LINES, "  ", "  ")
+    return _cut([part for text in given_lines for part in text.split("\n")], INPUT_LINES, "  ", "  ", whole)
 
 
 def _value(value: Any) -> str:
@@ -140,10 +155,15 @@ def _value(value: Any) -> str:
     return msgspec.json.encode(value, enc_hook=str).decode("utf-8", "replace")
 
 
-def _cut(lines: list[str], most: int, first: str, rest: str) -> list[Line]:
-    out = [words(f"{rest if n else first}{text[:LINE_CHARS]}{'… (cut)' if len(text) > LINE_CHARS else ''}")
-           for n, text in enumerate(lines[:most])]
-    if len(lines) > most:
+def _cut(lines: list[str], most: int, first: str, rest: str, whole: bool = False) -> list[Line]:
+    out: list[Line] = []
+    for number, text in enumerate(lines if whole else lines[:most]):
+        out.append(words(f"{rest if number else first}{text[:LINE_CHARS]}"))
+        if whole:
+            out += [words(f"{rest}{text[at:at + LINE_CHARS]}") for at in range(LINE_CHARS, len(text), LINE_CHARS)]
+        elif len(text) > LINE_CHARS:
+            out.append([("warn", f"{rest}… {len(text) - LINE_CHARS:,} more characters of this line that are not shown")])
+    if len(lines) > most and not whole:
         out.append([("warn", f"{rest}… {len(lines) - most} more lines that are not shown")])
     return out
 
