@@ -150,9 +150,9 @@ def _inputs(given: dict[str, Any], whole: bool) -> list[Line]:
 def _value(value: Any) -> str:
     if isinstance(value, str):
         return value
-    import msgspec
+    import json
 
-    return msgspec.json.encode(value, enc_hook=str).decode("utf-8", "replace")
+    return json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"))
 
 
 def _cut(lines: list[str], most: int, first: str, rest: str, whole: bool = False) -> list[Line]:
