@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -110,7 +112,10 @@ def test_ctrl_c_lets_running_tasks_finish_and_a_second_one_ends_them(place: Any)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130 and "t1" not in place.results, out + err
     assert [line["status"] for line in place.journal if line["task"] == "t1" and line["kind"] == "over"] == ["stopped"]
-    done = place.kernel("fleet", "run", "tasks.fleet")
+    refused = place.kernel("fleet", "run", "tasks.fleet")
+    assert refused.returncode == 1 and "-- --model script:" in refused.stderr, refused.stderr
+    go_on = shlex.split(next(line for line in out.splitlines() if "To go on: " in line).partition("To go on: ")[2])
+    done = place.kernel(*go_on[1:])
     assert done.returncode == 0 and len(place.results) == 4, done.stderr
     assert place.results["t1"]["attempts"] == 2 and place.left() == []
 
@@ -198,6 +203,8 @@ def test_the_budget_holds_for_all_tasks_together(place: Any) -> None:
 @pytest.mark.parametrize(("line", "told"), [
     ('{"id": "a", "prompt": "x", "promt": 1}', "promt"), ('{"id": "../a", "prompt": "x"}', "$.id"),
     ('{"id": "a", "prompt": ""}', "$.prompt"), ("[]", "object"), ("{", ":2:"), ('{"id": "ok", "prompt": "x"}', "line 1"),
+    ('{"prompt": "x", "cwd": "\\u0000"}', "$.cwd"), ('{"prompt": "x", "id": "a\\n"}', "$.id"),
+    ('{"prompt": "x", "env": {"A\\n": "x"}}', "env"),
     ('{"prompt": "x", "options": {"max_turns": 0}}', "$.options.max_turns"), ('{"prompt": "x", "cwd": "nowhere"}', "$.cwd"),
     ('{"prompt": "x", "options": {"permission_mode": "bypassPermissions"}}', "$.options.permission_mode")])
 def test_a_line_that_does_not_fit_is_named_before_anything_runs(place: Any, line: str, told: str) -> None:
@@ -218,6 +225,83 @@ def test_what_changed_in_the_file_is_refused_and_what_is_new_is_taken_up(place: 
     place.tasks({"id": "a", "prompt": "something else"})
     done = place.run()
     assert done.returncode == 1 and "'a'" in done.stderr and "--out" in done.stderr
+
+
+def planted(place: Any, about: dict[str, Any], *tasks: dict[str, Any]) -> Path:
+    """A folder of a fleet as a repository could ship it, beside a folder that is somebody's."""
+    theirs: Path = place.folder / "theirs"
+    for task in tasks:
+        (theirs / task["id"]).mkdir(parents=True)
+        (theirs / task["id"] / "precious").write_text("x")
+    fleet = place.folder / "tasks.fleet"
+    fleet.mkdir()
+    id = "01930000-0000-7000-8000-000000000000"
+    (fleet / "fleet.json").write_text(json.dumps({"id": id, "created": 0.0, "tasks_file": "t", "work": str(theirs), **about}))
+    lines = [json.dumps({"prompt": "go", "cwd": str(place.project), "workspace": "copy", **task}) for task in tasks]
+    (fleet / "tasks.jsonl").write_text("\n".join(lines).replace('"id": ""', '"env": {}') + "\n")  # an empty id: none at all
+    return theirs
+
+
+@pytest.mark.parametrize(("about", "id", "told"), [
+    ({}, "a", "its workspaces lie in"), ({}, "", "no id"), ({"id": "../../../theirs"}, "a", "$.id")])
+def test_a_planted_folder_removes_nothing(place: Any, about: dict[str, Any], id: str, told: str) -> None:
+    place.script()
+    theirs = planted(place, about, {"id": id})
+    place.tasks({"id": "a", "workspace": "copy"})
+    more = ("--", "--model", f"script:{place.folder / 'talk.yaml'}")
+    for done in (place.run(), place.kernel("fleet", "run", "tasks.fleet", *more)):
+        assert done.returncode == 1 and told in done.stderr, done.stderr
+    assert (theirs / id / "precious").exists() and not (place.folder / "tasks.fleet" / "journal.jsonl").exists()
+
+
+def test_a_folder_for_workspaces_that_the_fleet_did_not_make_is_left_alone(place: Any) -> None:
+    place.script()
+    work = place.home / ".cache" / "kernel" / "fleet" / "01930000-0000"
+    planted(place, {"work": str(work)}, {"id": "a"})
+    (work / "a").mkdir(parents=True)
+    (work / "a" / "precious").write_text("x")
+    place.tasks({"id": "a", "workspace": "copy"})
+    done = place.run()
+    assert done.returncode == 1 and "was not made by this fleet" in done.stderr, done.stderr
+    assert (work / "a" / "precious").exists()
+
+
+def test_a_planted_folder_gives_runs_no_rights_and_no_tasks(place: Any) -> None:
+    place.script('touch "$LEDGER"')
+    work = place.home / ".cache" / "kernel" / "fleet" / "01930000-0000"
+    model = f"script:{place.folder / 'talk.yaml'}"
+    planted(place, {"work": str(work), "args": ["--allowedTools", "Bash", "--model", model]}, {"id": "a"})
+    place.tasks({"id": "a", "workspace": "copy"})
+    done = place.kernel("fleet", "run", "tasks.fleet")
+    assert done.returncode == 1 and "-- --allowedTools Bash" in done.stderr, done.stderr
+    assert not (place.folder / "tasks.fleet" / "journal.jsonl").exists()
+    done = place.kernel("fleet", "run", "tasks.fleet", "--", "--model", model)
+    assert place.results["a"]["refused_calls"] == 1 and not place.ledger.exists(), done.stderr
+    shutil.rmtree(place.folder / "tasks.fleet")
+    shutil.rmtree(place.folder / "theirs")
+    planted(place, {"work": str(work)}, {"id": "hidden", "check": ["touch", str(place.ledger)]})
+    done = place.run()
+    assert done.returncode == 1 and "hidden" in done.stderr and not place.ledger.exists(), done.stderr
+
+
+@pytest.mark.parametrize("name", ["lock", "results.jsonl", ".fleet.json.new"])
+def test_no_link_in_the_folder_is_followed(place: Any, name: str) -> None:
+    place.script()
+    place.tasks({"id": "a"})
+    (place.folder / "tasks.fleet").mkdir()
+    (place.folder / "tasks.fleet" / name).symlink_to(place.folder / "outside")
+    done = place.run()
+    assert done.returncode == 1 and "is a link" in done.stderr and not (place.folder / "outside").exists(), done.stderr
+
+
+def test_workspaces_elsewhere_are_named_again(place: Any) -> None:
+    place.script()
+    place.tasks({"id": "a"})
+    assert place.run("--work", "w").returncode == 0 and list((place.folder / "w").iterdir()) == []
+    place.tasks({"id": "a"}, {"id": "b"})
+    refused = place.run()
+    assert refused.returncode == 1 and "--work" in refused.stderr
+    assert place.run("--work", "w").returncode == 0 and set(place.results) == {"a", "b"}
 
 
 def test_a_fleet_where_nothing_can_begin_stops_early(place: Any) -> None:

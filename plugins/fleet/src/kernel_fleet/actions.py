@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -67,10 +68,11 @@ def run_(tasks: Annotated[Path, Argument(help="a file of tasks, JSON lines; or t
     if not left:
         return _end(folder, json_, "all tasks are finished; --out begins another fleet")
     try:
-        ready(folder)
+        _said_again(folder)
+        place = ready(folder, work.resolve() if work else None)
         progress = Progress(list(folder.records.values()))
         limits = Limits(seats=0, retries=retries, starts_per_minute=starts_per_minute, budget_usd=budget_usd)
-        fleet = Fleet(folder, chosen, limits, workers=workers, args=_rest or folder.about.args, keep=keep,
+        fleet = Fleet(folder, chosen, limits, work=place, workers=workers, args=list(_rest), keep=keep,
                       pace=requests_per_minute, timeout_s=timeout, told=progress.told)
         before = len(folder.records) - len(left)
         print(f"fleet: {len(left)} tasks" + (f" of {len(folder.records)} are left" if before else "") + f", in {folder.path}",
@@ -83,7 +85,7 @@ def run_(tasks: Annotated[Path, Argument(help="a file of tasks, JSON lines; or t
         progress.end(fleet.board.running, fleet.board.spent)
         folder.write_results()
         report.write(folder)
-        code = _end(folder, json_, _why(fleet, folder), seconds=time.time() - fleet.began)
+        code = _end(folder, json_, _why(fleet, folder, work), seconds=time.time() - fleet.began)
         return 130 if fleet.board.closed == "interrupted" and code else code
     finally:
         folder.close()
@@ -121,18 +123,33 @@ def _folder(given: Path, out: Path | None, work: Path | None, dry_run: bool) -> 
     return RunFolder.create(path, given.absolute(), tasks, work.resolve() if work else None, list(_rest))
 
 
-def _why(fleet: Fleet, folder: RunFolder) -> str:
+def _said_again(folder: RunFolder) -> None:
+    """A folder may have come with a repository, so what its runs may do is said by who starts it.
+
+    :raises UsageError: the folder holds flags for its runs, and the command line has none.
+    """
+    if folder.about.args and not _rest:
+        raise UsageError("the fleet began with flags for its runs; they are not taken from its folder. Read them, and give those "
+                         f"that you want behind --:\n  -- {_printable(shlex.join(folder.about.args))}",
+                         context=str(folder.path / "fleet.json"), hint="--out FOLDER begins another fleet")
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _why(fleet: Fleet, folder: RunFolder, work: Path | None) -> str:
     open_ = sum(r.final is None for r in folder.records.values())
     more = " --budget-usd MORE" if "budget" in fleet.board.closed else ""
     if not open_:
         return ""
+    more += f" --work {_quoted(work.resolve())}" if work else ""
+    more += f" -- {shlex.join(_rest)}" if _rest else ""
     return (f"{fleet.board.closed or 'stopped'}; {open_} tasks are left. To go on: "
             f"kernel fleet run {_quoted(folder.path)}{more}")
 
 
 def _quoted(path: Path) -> str:
-    import shlex
-
     return shlex.quote(os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path))
 
 

@@ -16,30 +16,34 @@ from kernel import Clock, UsageError
 from kernel_fleet import outcome, tasks as tasks_, workspace
 from kernel_fleet.board import Board, Limits, Start
 from kernel_fleet.child import Run
-from kernel_fleet.journal import FINAL, Begun, Over, RunFolder
+from kernel_fleet.journal import FINAL, Begun, Over, RunFolder, work_of
+from kernel_fleet.progress import one_line
 from kernel_fleet.seats import Executor, Seat, WorkerDied
 from kernel_fleet.worker import Ended, Job
 from kernel_fleet.workspace import Workspace
 
 GO_ON = "Continue from where you left off."
+MARK = ".fleet"
+"""In the folder for workspaces: the id of the fleet that made it. Without it nothing there is removed."""
 
 
 class Fleet:
     """One run of the command.
 
+    :param work: what ``ready`` gave.
     :param args: flags of ``kernel -p`` for each run.
     :param told: called with every attempt that is over, and with what is to be said; from any thread.
     """
 
-    def __init__(self, folder: RunFolder, executor: Executor, limits: Limits, *, workers: int | None, args: list[str],
-                 keep: bool = False, pace: float | None = None, timeout_s: float | None = None,
+    def __init__(self, folder: RunFolder, executor: Executor, limits: Limits, *, work: Path, workers: int | None,
+                 args: list[str], keep: bool = False, pace: float | None = None, timeout_s: float | None = None,
                  told: Callable[[Over | str], None] = lambda _: None) -> None:
         self.folder, self.limits = folder, limits
         self.began = time.time()
         self._executor, self._workers, self._args, self._keep, self._timeout = executor, workers, args, keep, timeout_s
         self._told = told
         self._env = {"KERNEL_FLEET_PACE": f"{pace!r}:{folder.path / 'pace'}"} if pace else {}
-        self._work = Path(folder.about.work)
+        self._work = work
         self._changed = threading.Condition()
         self._interrupts = 0
         self._failure: BaseException | None = None
@@ -80,7 +84,9 @@ class Fleet:
         if self._failure is not None:
             raise self._failure
         with suppress(OSError):
-            self._work.rmdir()
+            if [path.name for path in self._work.iterdir()] == [MARK]:
+                (self._work / MARK).unlink()
+                self._work.rmdir()
 
     # -- signals -----------------------------------------------------------------------------------------------------------
     def _on_signal(self, number: int, _: Any) -> None:
@@ -208,15 +214,28 @@ class Fleet:
                 self._told(f"note: {cwd} has changes that are not committed; worktrees begin without them")
 
 
-def ready(folder: RunFolder) -> None:
-    """:raises UsageError: the folder for workspaces cannot be made."""
+def ready(folder: RunFolder, given: Path | None) -> Path:
+    """The folder for workspaces, made by this fleet: what lies in it is removed later. Its place is worked out from the command
+    line, never taken from ``fleet.json``.
+
+    :raises UsageError: the fleet began with another one, somebody else made it, or it cannot be made.
+    """
+    work = work_of(folder.about.id, given)
+    if folder.about.work != str(work):
+        raise UsageError(f"its workspaces lie in {one_line(folder.about.work)!r}, and not in {str(work)!r}",
+                         context=str(folder.path), hint="give the --work that the fleet began with")
     try:
-        Path(folder.about.work).mkdir(parents=True, exist_ok=True, mode=0o700)
-        problem = "less than 64 MB are free" if shutil.disk_usage(folder.about.work).free < 64 << 20 else ""
+        work.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not work.is_symlink() and not any(work.iterdir()):
+            (work / MARK).write_text(folder.about.id, "utf-8")
+        problem = "less than 64 MB are free" if shutil.disk_usage(work).free < 64 << 20 else ""
+        if work.is_symlink() or not (work / MARK).is_file() or (work / MARK).read_bytes() != folder.about.id.encode():
+            problem = "was not made by this fleet, which would remove what lies in it"
     except OSError as error:
         problem = f"cannot be made: {error.strerror}"
     if problem:
-        raise UsageError(problem, context=folder.about.work, hint="--work FOLDER puts the workspaces of another fleet elsewhere")
+        raise UsageError(problem, context=str(work), hint="--work FOLDER puts the workspaces of another fleet elsewhere")
+    return work
 
 
 def _last_line(path: Path) -> str:

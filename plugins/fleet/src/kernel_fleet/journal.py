@@ -17,21 +17,21 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from kernel import Clock, UsageError
-from kernel_fleet.tasks import Task
+from kernel_fleet.tasks import Task, holds_nul
 
 FINAL = ("done", "failed", "rejected", "timeout", "crashed")
 
 
 class About(Struct, kw_only=True):
-    """``fleet.json``."""
+    """``fleet.json``. A stranger may have written it: ``work`` and ``args`` are compared with what is given, never used."""
 
-    id: str
+    id: Annotated[str, Meta(pattern=r"^[0-9a-f-]{13,40}$(?!\n)")]
     created: float
     tasks_file: str
     work: str
@@ -125,10 +125,9 @@ class RunFolder:
         :raises UsageError: it cannot be written.
         """
         id = Clock().new_id()
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        about = About(id=id, created=time.time(), tasks_file=str(tasks_file), args=args,
-                      work=str((work or cache / "kernel" / "fleet") / id[:13]))
+        about = About(id=id, created=time.time(), tasks_file=str(tasks_file), args=args, work=str(work_of(id, work)))
         made = cls(path, about, tasks)
+        _without_links(path)
         try:
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
             made.lock()
@@ -140,7 +139,8 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """:raises UsageError: there is no fleet in it, or its files are damaged."""
+        """:raises UsageError: there is no fleet in it, or its files are damaged or none that a fleet writes."""
+        _without_links(path)
         try:
             about = msgspec.json.decode((path / "fleet.json").read_bytes(), type=About)
             tasks = [msgspec.json.decode(line, type=Task) for line in (path / "tasks.jsonl").read_bytes().splitlines() if line]
@@ -148,6 +148,8 @@ class RunFolder:
             raise UsageError("holds no fleet", context=str(path), hint="kernel fleet run TASKS.jsonl begins one") from None
         except (OSError, msgspec.MsgspecError, ValueError) as error:
             raise UsageError(f"cannot be read: {error}", context=str(path)) from None
+        if any(not task.id or holds_nul(task) for task in tasks):
+            raise UsageError("a task has no id, or a text with a NUL character", context=str(path / "tasks.jsonl"))
         found = cls(path, about, tasks)
         for line in found._read_journal():
             record = found.records.get(line.task)
@@ -182,8 +184,12 @@ class RunFolder:
     def add(self, tasks: list[Task]) -> int:
         """Take up tasks that the file has and the folder has not; how many.
 
-        :raises UsageError: a task has changed.
+        :raises UsageError: a task has changed, or the folder would run one that the file has not.
         """
+        listed = {task.id for task in tasks}
+        if unlisted := [id for id, record in self.records.items() if id not in listed and record.final is None]:
+            raise UsageError(f"has tasks to run that the task file has not: {', '.join(unlisted[:5])}", context=str(self.path),
+                             hint="kernel fleet run FOLDER runs them, too; --out FOLDER begins another fleet")
         new = [task for task in tasks if task.id not in self.records]
         for task in tasks:
             if task.id in self.records and self.records[task.id].task != task:
@@ -234,6 +240,21 @@ class RunFolder:
 
     def folder(self, task: str) -> Path:
         return self.path / "tasks" / task
+
+
+def work_of(id: str, work: Path | None) -> Path:
+    """Where a fleet's workspaces lie; ``work``: of the command line, else the user's cache folder."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return (work or cache / "kernel" / "fleet") / id[:13]
+
+
+def _without_links(path: Path) -> None:
+    """:raises UsageError: a link lies in the folder; a fleet makes none, and writing would follow it."""
+    for folder, folders, names in os.walk(path):
+        for name in (*folders, *names):
+            if os.path.islink(os.path.join(folder, name)):
+                raise UsageError(f"{os.path.join(folder, name)!r} is a link, and a fleet makes none", context=str(path),
+                                 hint="--out FOLDER begins another fleet")
 
 
 def row(record: Record) -> dict[str, Any]:

@@ -44,12 +44,12 @@ class Task(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True)
     """
 
     prompt: Annotated[str, Meta(min_length=1)]
-    id: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")] = ""
+    id: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$(?!\n)")] = ""
     cwd: str = "."
     workspace: Literal["worktree", "copy", "none"] | None = None
     ref: Annotated[str, Meta(min_length=1)] = "HEAD"
     options: RunOptions = field(default_factory=RunOptions)
-    env: dict[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = field(default_factory=dict)
+    env: dict[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")], str] = field(default_factory=dict)
     timeout_s: Positive | None = None
     check: Annotated[list[str], Meta(min_length=1)] | None = None
 
@@ -88,6 +88,7 @@ def read(path: Path) -> list[Task]:
         seen.setdefault(task.id.lower(), number)
         if problem:
             errors.append(f"{path}:{number}: {problem}")
+            continue
         task.cwd = str((path.parent / task.cwd).resolve())
         tasks.append(task)
     if errors:
@@ -105,10 +106,13 @@ def _problem(task: Task, base: Path) -> str | None:
             return f"$.cwd: {task.cwd!r} is no folder"
     except (OSError, ValueError) as error:
         return f"$.cwd: {error}"
-    texts = [task.prompt, task.cwd, task.ref, *task.env.values(), *(task.check or ())]
-    if any("\0" in text for text in texts):
+    if holds_nul(task):
         return "a text holds a NUL character"
     return None if task.prompt.strip() else "$.prompt: is blank"
+
+
+def holds_nul(task: Task) -> bool:
+    return any("\0" in text for text in [task.prompt, task.cwd, task.ref, *task.env.values(), *(task.check or ())])
 
 
 def _told(error: Exception) -> str:
