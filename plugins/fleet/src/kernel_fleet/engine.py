@@ -107,7 +107,7 @@ class Fleet:
         """A run that had come to its end when its fleet was killed is finished; its money counts once. A workspace that was to
         be removed is."""
         for record in self.folder.records.values():
-            if record.final and (self._work / record.task.id).exists():
+            if record.final and any((self._work / f"{record.task.id}{end}").exists() for end in ("", ".git", ".base")):
                 self._remove(record.task)
             if not record.begun or record.final or (record.over and record.over[-1].attempt == record.begun[-1].attempt):
                 continue
