@@ -189,6 +189,35 @@ def test_a_page_is_exported(shell: Shell, said: tuple[str, str], tmp_path: Path)
     assert refused.returncode in (1, 2) and "Traceback" not in refused.stderr and "page.html" in refused.stderr
 
 
+def test_an_export_is_a_new_file_that_only_its_owner_reads(shell: Shell, said: tuple[str, str], tmp_path: Path) -> None:
+    page, link, other = tmp_path / "page.html", tmp_path / "link.html", tmp_path / "other"
+    page.write_text("old")
+    page.chmod(0o644)
+    assert shell.kernel("inspect", said[0], "--export", str(page)).returncode == 0
+    assert page.stat().st_mode & 0o777 == 0o600 and "the older prompt" in page.read_text()
+    other.write_text("another's")
+    link.symlink_to(other)
+    refused = shell.kernel("inspect", said[0], "--export", str(link))
+    assert refused.returncode == 1 and "no ordinary file" in refused.stderr and other.read_text() == "another's"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link.html", "other", "page.html"]
+
+
+def test_a_title_does_not_steer_the_terminal(shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    entry = {"type": "user", "uuid": "u", "message": {"role": "user", "content": "a\x1b]0;stolen\x07 title"}}
+    path.write_text(json.dumps(entry) + "\n")
+    with subprocess.Popen([sys.executable, "-m", "kernel", "inspect", str(path), "--no-open"], cwd=shell.folder, env=shell.env,
+                          text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) as process:
+        try:
+            assert process.stdout is not None and process.stderr is not None
+            process.stdout.readline()
+            line = process.stderr.readline()
+        finally:
+            process.send_signal(signal.SIGINT)
+        process.wait(20)
+    assert "stolen" in line and "title" in line and "\x1b" not in line and "\x07" not in line
+
+
 @pytest.mark.skipif(not provides("commands", "sessions delete"), reason="needs what deletes sessions")
 def test_the_record_is_removed_with_its_session(shell: Shell) -> None:
     session = shell.say("to be removed")

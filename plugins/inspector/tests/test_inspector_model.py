@@ -438,6 +438,13 @@ def test_many_requests_share_columns_and_no_break_is_lost(files: Files) -> None:
     assert broken["number"] == 777 and sum(c["many"] for c in got["columns"]) == 1000
 
 
+@pytest.mark.parametrize("kind", [[], {}, ["user"]])
+def test_a_type_that_is_none_is_a_damaged_line(files: Files, kind: Any) -> None:
+    files.write(user("hi"), {"type": kind}, answer(text("yes")))
+    model = files.model()
+    assert kinds(model) == ["turn", "text"] and views.summary(model)["damaged"] == 1
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
     lambda inner: (
@@ -488,7 +495,7 @@ NAMES = [
 ]
 ENTRIES = st.dictionaries(st.sampled_from(NAMES), JSON, max_size=6).flatmap(
     lambda e: st.fixed_dictionaries(
-        {"type": st.sampled_from(["user", "assistant", "system", "progress", "custom-title", "summary", "odd"])}
+        {"type": st.sampled_from(["user", "assistant", "system", "progress", "custom-title", "summary", "odd", None, 1])}
     ).map(lambda t: {**e, **t})
 )
 RECORDS = st.dictionaries(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kernel_inspector import serving
 from kernel_inspector.model import SessionModel
 from kernel_inspector.serving import ASSETS, MOST_CONNECTIONS, Inspection
 
@@ -112,6 +113,7 @@ def test_only_get(server: Inspection, method: str) -> None:
         "/api/details?row=1e9",
         "/api/spans?turn=&lane=",
         "/api/rows?" + "a=1&" * 50,
+        "http://[::1",
     ],
 )
 def test_nonsense_is_refused_in_words(server: Inspection, path: str) -> None:
@@ -175,6 +177,49 @@ def test_idle_connections_are_bounded(server: Inspection) -> None:
             threading.Event().wait(0.05)
     else:
         pytest.fail("no place became free")
+
+
+def test_who_shows_no_token_keeps_no_place(server: Inspection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "FIRST_S", 0.5)
+    kept = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+
+    def status() -> int:
+        kept.request("GET", "/api/session", headers={"Authorization": f"Bearer {server.token}"})
+        answer = kept.getresponse()
+        answer.read()
+        return answer.status
+
+    assert status() == 200
+    was = kept.sock
+    idle = [socket.create_connection(("127.0.0.1", server.server_port), timeout=10) for _ in range(3)]
+    idle[1].sendall(b"GET / HT")
+    for link in idle:
+        assert link.recv(1) == b""
+        link.close()
+    assert status() == 200 and kept.sock is was, "who has the token stays"
+    kept.close()
+
+
+def test_a_fault_while_reading_is_told_and_the_watch_goes_on(server: Inspection, monkeypatch: pytest.MonkeyPatch) -> None:
+    fail, poll = threading.Event(), server.model.poll
+
+    def once() -> bool:
+        if not fail.is_set():
+            fail.set()
+            raise RuntimeError("odd")
+        return poll()
+
+    monkeypatch.setattr(server.model, "poll", once)
+    threading.Thread(target=server.watch, daemon=True).start()
+    assert fail.wait(10)
+    with server.model.path.open("a") as file:
+        file.write(json.dumps({"type": []}) + "\n" + json.dumps({**ENTRY, "uuid": "u2", "parentUuid": "u1"}) + "\n")
+    for _ in range(200):
+        got = json.loads(ask(server, "/api/session")[2])
+        if got["totals"]["turns"] == 2:
+            break
+        threading.Event().wait(0.05)
+    assert (got["totals"]["turns"], got["damaged"], got["fault"]) == (2, 1, "RuntimeError: odd")
 
 
 def test_the_watcher_is_told_of_a_change(server: Inspection) -> None:

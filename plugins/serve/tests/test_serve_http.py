@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kernel_serve import http as protocol, server as serving
 from kernel_serve.client import Client, NoServer, Rejected
 from kernel_serve.ring import Ring
 from kernel_serve.wishes import FIELDS, OPTIONS
@@ -401,6 +403,47 @@ def test_tcp_wants_its_own_name(world: Any) -> None:
                  "::1"):
         assert ask(host) in (400, 403), host
     assert ask(f"127.0.0.1:{port}", token="x") == 401
+
+
+def test_who_shows_no_token_keeps_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over TCP; the socket has places of its own."""
+    monkeypatch.setattr(serving, "MOST_TCP", 4)
+    monkeypatch.setattr(protocol, "FIRST_S", 0.5)
+
+    async def status(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int, token: str) -> bytes:
+        writer.write(f"GET /v1/status HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+        return await reader.readline()
+
+    async def main() -> None:
+        made = serving.Server(str(tmp_path / "s"), tcp=("127.0.0.1", 0))
+        ready = asyncio.Event()
+        running = asyncio.create_task(made.run(ready.set))
+        await asyncio.wait_for(ready.wait(), 20)
+        assert made.tcp is not None
+        port = made.tcp[1]
+        good = await asyncio.open_connection("127.0.0.1", port)
+        assert b" 200 " in await status(*good, port, made.token)
+        wrong = await asyncio.open_connection("127.0.0.1", port)
+        assert b" 401 " in await status(*wrong, port, "wrong")
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        idle[0][1].write(b"GET / HT")
+        over = await asyncio.open_connection("127.0.0.1", port)
+        assert await asyncio.wait_for(over[0].read(), 20) == b"", "all places are taken"
+        near = await asyncio.open_unix_connection(made.socket)
+        assert b" 200 " in await status(*near, port, made.token)
+        for reader, _ in (wrong, *idle):
+            await asyncio.wait_for(reader.read(), 20)
+        again = await asyncio.open_connection("127.0.0.1", port)
+        assert b" 200 " in await status(*again, port, made.token)
+        for kept in (good, near):
+            assert await asyncio.wait_for(kept[0].readuntil(b"}\n"), 20)
+            assert b" 200 " in await status(*kept, port, made.token), "who has the token stays"
+        for _, writer in (good, wrong, *idle, over, near, again):
+            writer.close()
+        made.stop("done")
+        await running
+
+    asyncio.run(main())
 
 
 def test_another_address_needs_a_word_of_permission(world: Any) -> None:

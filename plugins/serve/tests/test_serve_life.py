@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kernel_serve import server
 from kernel_serve.client import Client, NoServer
+
+from kernel import UsageError
 
 SLOW = """
 name: s
@@ -185,6 +188,73 @@ def test_a_long_configuration_path_has_its_socket_elsewhere(world: Any) -> None:
     facts = world.serve()
     assert facts["socket"].startswith(world.env["XDG_RUNTIME_DIR"]) and len(facts["socket"]) < 108
     assert world.run("-p", "--attach", "hi", "--model", world.script()).stdout == "hello\n"
+
+
+@pytest.mark.parametrize("name", ["f", "f.token"])
+@pytest.mark.parametrize("text", ["mine\n", "mine" * 100])
+def test_a_file_of_somebody_is_not_removed(world: Any, name: str, text: str) -> None:
+    place = world.folder("place")
+    (place / name).write_text(text)
+    done = world.run("serve", "--socket", str(place / "f"))
+    assert done.returncode == 1 and f"{place / name} is there, and is not" in done.stderr and "Traceback" not in done.stderr
+    assert [p.name for p in place.iterdir()] == [name] and (place / name).read_text() == text
+
+
+def test_links_are_not_followed_and_what_a_server_left_is_replaced(world: Any) -> None:
+    place = world.folder("place")
+    (place / "f.token").symlink_to(world.project / "token")
+    (world.project / "token").write_text("x" * 43 + "\n")
+    assert world.run("serve", "--socket", str(place / "f")).returncode == 1 and (place / "f.token").is_symlink()
+    for left in ("", "x" * 43 + "\n"):
+        Path(world.socket + ".token").write_text(left)
+        world.serve()
+        assert world.client().request("GET", "/v1/status")
+        world.end()
+        assert not os.path.exists(world.socket) and not os.path.exists(world.socket + ".token")
+
+
+def test_at_its_end_a_server_removes_only_what_it_made(world: Any) -> None:
+    world.serve()
+    for name in (world.socket, world.socket + ".token"):
+        Path(name + ".new").write_text("another's")
+        os.replace(name + ".new", name)
+    world.end()
+    assert Path(world.socket).read_text() == Path(world.socket + ".token").read_text() == "another's"
+
+
+@pytest.mark.parametrize("wrong", ["", "link", "open", "inner link", "inner open"])
+def test_folders_in_a_shared_place_must_be_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
+    own = tmp_path / "kernel-1"
+    monkeypatch.setattr(server, "fallback", lambda: str(own))
+    level = own / "kernel-a" if wrong.startswith("inner") else own
+    if wrong.startswith("inner"):
+        own.mkdir(mode=0o700)
+    if wrong.endswith("link"):
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        level.symlink_to(tmp_path / "elsewhere")
+    elif wrong:
+        level.mkdir()
+        level.chmod(0o755)
+    path = str(own / "kernel-a" / "socket")
+    if wrong:
+        with pytest.raises(UsageError, match="nobody else may look into"), server._claimed(path):
+            pass
+        return
+    before = os.umask(0)
+    try:
+        with server._claimed(path):
+            assert [stat.S_IMODE(p.stat().st_mode) for p in (own, own / "kernel-a")] == [0o700, 0o700]
+    finally:
+        os.umask(before)
+
+
+def test_a_folder_with_control_characters_does_not_steer_the_terminal(world: Any) -> None:
+    world.serve()
+    odd = world.folder("odd\x1b]0;stolen\x07\x1b[2J")
+    world.script(folder=odd)
+    world.create(odd, options={"model": "script:s.yaml"})
+    out = world.run("serve", "sessions").stdout
+    assert "odd?]0;stolen??[2J" in out and "\x1b" not in out and "\x07" not in out
 
 
 @pytest.fixture

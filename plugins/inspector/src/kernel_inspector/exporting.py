@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import os
 import re
+import stat
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,7 @@ TEXT = 20_000
 
 
 def export_page(model: SessionModel, target: Path) -> int:
-    """Write the page; its size in bytes. It is as private as the transcript.
+    """Write the page as a new file of mode 0600, in the place of one that is there; its size in bytes.
 
     :raises OSError: it cannot be written.
     """
@@ -43,9 +46,16 @@ def export_page(model: SessionModel, target: Path) -> int:
         assert page.count(old) == 1, old
         page = page.replace(old, new)
     raw = page.encode()
-    file = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(file, "wb") as out:
-        out.write(raw)
+    if os.path.lexists(target) and not stat.S_ISREG(target.lstat().st_mode):
+        raise OSError(errno.EINVAL, "what is there is no ordinary file")
+    file, new = tempfile.mkstemp(prefix=".kernel-inspect-", dir=target.parent)
+    try:
+        with os.fdopen(file, "wb") as out:
+            out.write(raw)
+        os.replace(new, target)
+    except BaseException:
+        os.unlink(new)
+        raise
     return len(raw)
 
 

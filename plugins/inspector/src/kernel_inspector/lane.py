@@ -62,7 +62,7 @@ class Lane:
     # -- the transcript ----------------------------------------------------------------------------------------------
     def entry(self, entry: dict[str, Any], place: Place) -> None:
         kind = entry.get("type")
-        if kind not in CHAIN:
+        if not isinstance(kind, str) or kind not in CHAIN:
             return self._fact(entry)
         uuid = entry.get("uuid")
         before, self._at = self._at, stamp(entry.get("timestamp")) or self._at

@@ -29,7 +29,8 @@ MOST_LANES = 500
 class SessionModel:
     """Not safe for several threads: the caller holds ``lock`` of the server, or is alone.
 
-    ``version``: another number whenever something is different. ``gone``: the transcript was deleted.
+    ``version``: another number whenever something is different. ``gone``: the transcript was deleted. ``fault``: why a part of
+    it is not shown.
 
     :param store: keeps the entries in the place of files; such a session is read once.
     :param facts: what is known of models, for prices that were not recorded.
@@ -40,6 +41,7 @@ class SessionModel:
         self.path = path
         self.id = path.stem
         self.version = 0
+        self.fault = ""
         self.cwd = self.branch = ""
         self._store = store
         self._begin()

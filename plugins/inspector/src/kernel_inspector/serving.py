@@ -9,9 +9,11 @@ from __future__ import annotations
 import hmac
 import secrets
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
@@ -34,6 +36,8 @@ POLL_S = 0.3
 BEAT_S = 15.0
 MOST_WATCHERS = 32
 MOST_CONNECTIONS = 64
+FIRST_S = 8.0
+"""A connection must have shown the token within this time."""
 LONGEST_QUERY = 1_000
 Query = Callable[..., Any]
 
@@ -81,7 +85,12 @@ class Inspection(ThreadingHTTPServer):
         """Read what the session writes until ``stop``."""
         while not self.closing:
             with self.lock:
-                changed = self.model.poll()
+                try:
+                    changed = self.model.poll()
+                except Exception as error:
+                    text = f"{type(error).__name__}: {error}"[:500]
+                    changed, self.model.fault = text != self.model.fault, text
+                    self.model.version += changed
             if changed:
                 with self.changed:
                     self.changed.notify_all()
@@ -102,13 +111,30 @@ class Handler(BaseHTTPRequestHandler):
     sys_version = ""
     timeout = 30
 
+    def setup(self) -> None:
+        super().setup()
+        self._patience = threading.Timer(FIRST_S, self._hang_up)
+        self._patience.daemon = True
+        self._patience.start()
+
+    def finish(self) -> None:
+        self._patience.cancel()
+        super().finish()
+
+    def _hang_up(self) -> None:
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
     def log_message(self, format: str, *args: Any) -> None:
         pass
 
     def do_GET(self) -> None:
         if self.headers.get("Host") not in self.server.hosts:
             return self._send(403, b"not under this name\n", "text/plain")
-        address = urlsplit(self.path)
+        try:
+            address = urlsplit(self.path)
+        except ValueError:
+            return self._send(400, b"the address cannot be read\n", "text/plain")
         if address.path in ASSETS:  # also by a link from elsewhere: they hold no data
             name, kind = ASSETS[address.path]
             return self._send(200, asset(name), f"{kind}; charset=utf-8")
@@ -117,6 +143,7 @@ class Handler(BaseHTTPRequestHandler):
         given = self.headers.get("Authorization", "").encode("utf-8", "replace")
         if not hmac.compare_digest(given, f"Bearer {self.server.token}".encode()):
             return self._send(401, b"the address that kernel inspect printed has a token behind the #\n", "text/plain")
+        self._patience.cancel()
         if address.path == "/api/watch":
             return self._watch()
         answer = ANSWERS.get(address.path)
@@ -205,7 +232,8 @@ def serve(model: SessionModel, port: int, *, open_browser: bool) -> int:
     threading.Thread(target=server.watch, daemon=True).start()
     threading.Thread(target=server.serve_forever, args=(0.2,), daemon=True).start()
     print(server.url, flush=True)
-    print(f"The session {model.title[:80] or model.id} is shown at this address until Ctrl-C.", file=sys.stderr)
+    title = "".join(c if c.isprintable() else "?" for c in model.title[:80])
+    print(f"The session {title or model.id} is shown at this address until Ctrl-C.", file=sys.stderr)
     over = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: over.set())

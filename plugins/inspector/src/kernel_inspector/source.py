@@ -29,11 +29,16 @@ def object_of(raw: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def is_entry(value: object) -> bool:
+    """A ``type`` that is a list or an object is none."""
+    return isinstance(value, dict) and not isinstance(value.get("type"), dict | list)
+
+
 class Tail:
     """A file of JSON lines that somebody else may be writing.
 
     ``again``: the file was replaced or cut; what was read before does not count any more. ``gone``: it is not there.
-    ``damaged``: lines that are no object.
+    ``damaged``: lines that are no entry.
     """
 
     def __init__(self, path: Path) -> None:
@@ -76,14 +81,14 @@ class Tail:
                         raw, length, whole = b"too long", length + len(more), more.endswith(b"\n")
                     if not whole:
                         break
+                    place, offset = (offset, length), offset + length
+                    self.size = offset  # a line that cannot be taken is not taken again
                     if raw.strip():
                         found = object_of(raw)
-                        if found is None:
+                        if found is None or not is_entry(found):
                             self.damaged += 1
                         else:
-                            take(found, (offset, length))
-                    offset += length
-                self.size = offset
+                            take(found, place)
             return True
         finally:
             os.close(file)
@@ -113,18 +118,20 @@ class Kept:
     """The same for the entries of a store: read once."""
 
     again = gone = False
-    damaged = 0
     changed = 0.0
 
     def __init__(self, entries: list[Any]) -> None:
         self._entries = entries
+        self.damaged = 0
         self.size = 0
 
     def read(self, take: Callable[[dict[str, Any], Place], None]) -> bool:
         first, self.size = self.size, len(self._entries)
         for number in range(first, self.size):
-            if isinstance(self._entries[number], dict):
+            if is_entry(self._entries[number]):
                 take(self._entries[number], (number, 0))
+            else:
+                self.damaged += 1
         return first != self.size
 
     def at(self, place: Place) -> bytes:

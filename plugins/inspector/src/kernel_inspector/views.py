@@ -30,7 +30,7 @@ def summary(model: SessionModel) -> dict[str, Any]:
         "branch": model.branch, "running": model.running, "gone": model.gone, "recorded": model.recorded,
         "model": main.requests[-1].model if main.requests else "", "mode": main.facts.get("permission-mode", ""),
         "began": next((r.at for r in main.rows if r.at), 0), "ended": max((r.at for r in rows), default=0), "window": known,
-        "damaged": sum(s.damaged for s in model.sources.values()),
+        "fault": model.fault, "damaged": sum(s.damaged for s in model.sources.values()),
         "totals": {
             "turns": len(main.turns), "requests": len(requests), "tools": len(tools),
             "errors": sum(r.state == "error" for r in tools), "denied": sum(r.state == "denied" for r in tools),

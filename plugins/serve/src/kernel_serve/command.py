@@ -115,8 +115,9 @@ def _sessions(socket: SocketOption = None, as_json: JsonOption = False) -> None:
     elif not rows:
         print("No session is open.")
     for row in () if as_json else rows:
-        print(f"{row['id']:<36}  {row['state']:<8}  {row.get('turns', 0):>4} turns  {row['followers']} listening  "
-              f"{row.get('model') or '?'}  {row['cwd']}")
+        line = (f"{row['id']:<36}  {row['state']:<8}  {row.get('turns', 0):>4} turns  {row['followers']} listening  "
+                f"{row.get('model') or '?'}  {row['cwd']}")
+        print("".join(c if c.isprintable() else "?" for c in line))  # a folder's name may hold anything
 
 
 def _stop(socket: SocketOption = None, as_json: JsonOption = False) -> None:

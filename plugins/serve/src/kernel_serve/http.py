@@ -22,6 +22,8 @@ BIG = 64 * 1024
 """A body above this is parsed in a thread, beside the loop."""
 HEAD_S = 10.0
 """A request line with its headers must be complete within this time from its first byte."""
+FIRST_S = 8.0
+"""A connection over TCP must have shown the token within this time."""
 BODY_S = 60.0
 KEEP_S = 120.0
 """A connection without a request is kept this long."""
@@ -78,12 +80,14 @@ class Application(Protocol):
 
 
 class Connection:
-    """One connection, from its first request to its end."""
+    """One connection, from its first request to its end. ``known``: it need not hurry to show that it has the token."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, application: Application) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, application: Application, *,
+                 known: bool) -> None:
         self._reader = reader
         self._writer = writer
         self._application = application
+        self._until = None if known else asyncio.get_running_loop().time() + FIRST_S
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_HEAD)
 
     async def serve(self) -> None:
@@ -98,12 +102,14 @@ class Connection:
     async def _one(self) -> bool:
         """One request and its answer; false where the connection ends."""
         try:
-            event = await self._begun()
+            async with asyncio.timeout_at(self._until):
+                event = await self._begun()
             if not isinstance(event, h11.Request):
                 return False
             request = self._request(event)
             try:
                 self._application.admit(request)
+                self._until = None
                 async with asyncio.timeout(BODY_S):
                     request.body = await self._body(request)
                 answer = await self._application.answer(request)

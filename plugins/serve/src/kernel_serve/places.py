@@ -22,8 +22,13 @@ def default_socket() -> str:
         return path
     import hashlib
 
-    runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/kernel-{os.getuid()}"  # noqa: S108  # made private, or refused
+    runtime = os.environ.get("XDG_RUNTIME_DIR") or fallback()
     return os.path.join(runtime, f"kernel-{hashlib.sha256(os.fsencode(config)).hexdigest()[:16]}", "socket")
+
+
+def fallback() -> str:
+    """The runtime folder of a user who has none."""
+    return f"/tmp/kernel-{os.getuid()}"  # noqa: S108  # made private, or refused
 
 
 def token_file(socket: str) -> str:

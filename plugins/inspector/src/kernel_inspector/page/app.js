@@ -65,6 +65,7 @@ function drawHead() {
     s.began && new Date(s.began).toLocaleString(undefined, {dateStyle: "medium", timeStyle: "short"}), time(s.ended - s.began)];
   $("meta").replaceChildren(...parts.filter(Boolean).map((part) => el("span", {title: plain(part)}, plain(part))));
   const told = [s.damaged && `${s.damaged} damaged line${s.damaged > 1 ? "s are" : " is"} left out.`,
+    s.fault && `A part of the session could not be read (${s.fault}).`,
     s.gone && "The transcript was deleted; what was read of it is shown."].filter(Boolean);
   tell(told.join(" "));
   const t = s.totals, into = t.read + t.written + t.fresh, ms = t.ms, all = ms.model + ms.tools + ms.hooks + ms.waiting;
