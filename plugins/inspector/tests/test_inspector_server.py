@@ -113,7 +113,6 @@ def test_only_get(server: Inspection, method: str) -> None:
         "/api/details?row=1e9",
         "/api/spans?turn=&lane=",
         "/api/rows?" + "a=1&" * 50,
-        "http://[::1",
     ],
 )
 def test_nonsense_is_refused_in_words(server: Inspection, path: str) -> None:
@@ -177,6 +176,12 @@ def test_idle_connections_are_bounded(server: Inspection) -> None:
             threading.Event().wait(0.05)
     else:
         pytest.fail("no place became free")
+
+
+def test_an_address_that_cannot_be_read_is_answered(server: Inspection) -> None:
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=10) as link:
+        link.sendall(f"GET http://[::1 HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n\r\n".encode())
+        assert b" 400 " in link.recv(1000).split(b"\r\n")[0]
 
 
 def test_who_shows_no_token_keeps_no_place(server: Inspection, monkeypatch: pytest.MonkeyPatch) -> None:
