@@ -61,10 +61,11 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.fixture
-def again() -> Callable[..., Any]:
+def again(place: Place, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Replay in this process: ``again(path, live=..., block=...)``."""
     from kernel_replay.testing import replayed
 
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(place.home))
     return replayed
 
 

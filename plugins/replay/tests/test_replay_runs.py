@@ -9,13 +9,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from kernel_replay.recording import RecordingError, load
+from kernel_replay.setting import surroundings
 
 from kernel.testing import installed
 
 from .conftest import Place, call, needs
+from .test_replay_file import summed
 
 pytestmark = needs
 BYPASS = ("--permission-mode", "bypassPermissions")
@@ -76,8 +80,8 @@ def test_a_hook_that_was_changed_is_asked_and_named(place: Place, again: Callabl
     assert report.difference.expected == "allow" and report.difference.got == "deny"
     place.settings(**{**hook(place, "deny"), "hooks": {"PreToolUse": [{"matcher": "Ba.*", "hooks": [
         {"type": "command", "command": f"{sys.executable} -S {place.root}/hook.py"}]}]}})
-    report = again(path)  # other settings: the plugin that runs them is asked again
-    assert "command-hooks differs" in report.changed and report.difference.got == "deny"
+    report = same(again(path), lines)  # other settings: said, and nothing is run for it
+    assert "command-hooks differs" in report.changed and any("command-hooks has changed" in n for n in report.notes)
 
 
 def test_a_rule_that_was_changed_is_named(place: Place, again: Callable[..., Any]) -> None:
@@ -241,4 +245,102 @@ def test_tools_of_an_mcp_server(place: Place, again: Callable[..., Any]) -> None
                  {"text": "Done."})
     path, lines = place.record("go", *BYPASS, "--mcp-config", config)
     assert any(" of 6" in line for line in lines)
+    (place.root / "server.py").write_text(f"open({str(place.root / 'started')!r}, 'w')\n{SERVER}")
+    with pytest.raises(RecordingError, match=r"used MCP servers(.|\n)*--live mcp"):
+        again(path)
+    said = place.kernel("replay", str(path), "--json", code=2)
+    assert "--live tools" in said and not (place.root / "started").exists()
+    same(again(path, live=["mcp"]), lines)
+    assert (place.root / "started").exists()
+
+
+def test_no_server_is_started_that_the_folder_has_got_since(place: Place, again: Callable[..., Any]) -> None:
+    if not installed("mcp"):
+        pytest.skip("needs the plugin mcp")
+    place.script({"text": "Done."})
+    place.settings(enableAllProjectMcpServers=True)
+    path, lines = place.record("go", *BYPASS)
+    (place.root / "server.py").write_text(f"open({str(place.root / 'started')!r}, 'w')\n{SERVER}")
+    (place.root / ".mcp.json").write_text(json.dumps({"mcpServers": {
+        "dice": {"command": sys.executable, "args": [str(place.root / "server.py")]}}}))
     same(again(path), lines)
+    assert not (place.root / "started").exists()
+    forged(path, lambda header: header["options"]["extra"].update(
+        agents=json.dumps({"a": {"description": "a", "prompt": "a", "mcpServers": [{"dice": {"command": "true"}}]}})))
+    with pytest.raises(RecordingError, match="used MCP servers"):
+        again(path)
+
+
+def forged(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change the header, with checksums that fit."""
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    change(lines[0])
+    path.write_bytes(summed(lines))
+
+
+def test_nothing_is_run_for_a_digest_that_differs(place: Place, again: Callable[..., Any]) -> None:
+    place.script({"calls": [call("Bash", "c1", command="echo once >> ran.txt")]}, {"text": "Done."})
+    (place.root / "hook.py").write_text("open('hooked.txt', 'a').write('once')\n")
+    place.settings(hooks={"PreToolUse": [{"hooks": [
+        {"type": "command", "command": f"cd {place.root} && {sys.executable} -S hook.py"}]}]})
+    path, lines = place.record("go", *BYPASS)
+    ran, hooked = place.root / "ran.txt", place.root / "hooked.txt"
+    assert ran.read_text() == "once\n" and hooked.read_text() == "once"
+
+    def other(header: dict[str, Any]) -> None:
+        for plugin in header["plugins"].values():
+            plugin["digest"] = "0" * 32
+
+    forged(path, other)
+    report = same(again(path), lines)
+    assert "tools-shell differs" in report.changed and any("tools-shell has changed" in n for n in report.notes)
+    assert ran.read_text() == "once\n" and hooked.read_text() == "once"
+    forged(path, lambda header: header["plugins"].clear())  # all of them are new
+    same(again(path), lines)
+    assert ran.read_text() == "once\n" and hooked.read_text() == "once"
+    again(path, live=["tools"])
+    assert ran.read_text() == "once\nonce\n" and hooked.read_text() == "once"
+    again(path, live=["hooks"])
+    assert ran.read_text() == "once\nonce\n" and hooked.read_text() == "onceonce"
+
+
+def test_a_header_brings_no_code_and_no_path(place: Place, again: Callable[..., Any]) -> None:
+    place.script({"text": "Done."})
+    path, lines = place.record("go")
+    folder = place.root / "evil"
+    (folder / ".claude-plugin").mkdir(parents=True)
+    (folder / "evil.py").write_text(f"open({str(place.root / 'run')!r}, 'w')\n")
+    (folder / ".claude-plugin" / "plugin.json").write_text(json.dumps({"name": "evil", "version": "1.0.0", "metadata": {
+        "kernel": {"requires": ">=0", "module": "evil", "implements": ["*"]}}}))
+    given = {"PATH": str(folder), "LD_PRELOAD": "x.so", "PYTHONPATH": str(folder), "GIT_SSH": "x", "HOME": str(folder),
+             "KERNEL_HARNESS": "x", "CLAUDE_CODE_SHELL_PREFIX": "x", "CLAUDE_CODE_PLUGIN_CACHE_DIR": "x",
+             "CLAUDE_CODE_MAX_TURNS": "9"}
+
+    def other(header: dict[str, Any]) -> None:
+        header["environment"].update(given)
+        header["keys"].append("EDITOR")
+        header["options"].update(plugin_dirs=[str(folder)], harness=str(folder / "h.yaml"), settings='{"env":{"A":"b"}}')
+
+    forged(path, other)
+    before = dict(os.environ)
+    report = same(again(path), lines)
+    said = "\n".join(report.notes)
+    assert all(flag in said for flag in ("--plugin-dir", "--harness", "--settings", "EDITOR", *list(given)[:-1])), said
+    assert "MAX_TURNS" not in said and not (place.root / "run").exists() and dict(os.environ) == before
+    with surroundings(load(path)):
+        assert {n: os.environ.get(n) for n in given} == {**{n: before.get(n) for n in given}, "CLAUDE_CODE_MAX_TURNS": "9"}
+    home = place.root.parent / "another"
+    home.mkdir()
+    (home / "settings.json").write_text("{}")
+    forged(path, lambda header: header.update(home=str(home)))
+    with surroundings(load(path)) as stand_ins:
+        assert not list(Path(stand_ins[str(home)]).iterdir())
+
+
+@pytest.mark.parametrize("change", [{"environment": {"A=B": "x"}}, {"keys": ["X=Y"]}, {"environment": {"": "x"}},
+                                    {"environment": {"CLAUDE_A": "\0"}}])
+def test_a_variable_that_cannot_be_set_is_said(place: Place, change: dict[str, Any]) -> None:
+    place.script({"text": "Done."})
+    path, _ = place.record("go")
+    forged(path, lambda header: header.update(change))
+    assert "cannot be set" in json.loads(place.kernel("replay", str(path), "--json", code=2))["unusable"]

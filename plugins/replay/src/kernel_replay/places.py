@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from kernel import Harness, Options, Plugin
 
 PREFIXES = ("CLAUDE", "ANTHROPIC", "KERNEL_")
-ALSO = ("SHELL", "TZ", "HOME", "USER", "IS_SANDBOX", "API_TIMEOUT_MS", "DISABLE_PROMPT_CACHING", "ENABLE_TOOL_SEARCH",
+ALSO = ("TZ", "USER", "IS_SANDBOX", "API_TIMEOUT_MS", "DISABLE_PROMPT_CACHING", "ENABLE_TOOL_SEARCH",
         "MAX_MCP_OUTPUT_TOKENS", "MCP_TIMEOUT", "MCP_TOOL_TIMEOUT", "SLASH_COMMAND_TOOL_CHAR_BUDGET")
 _SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH|COOKIE|HEADERS)", re.IGNORECASE)
 _NOT_SECRET = re.compile(r"(MAX|LIMIT|CHAR|BUDGET|OUTPUT)_?\w*TOKENS?|TOKENS?_?(MAX|LIMIT)|HOOKS|AUTHOR", re.IGNORECASE)
+_OWN = re.compile(r"(^|_)(SHELL|SHELL_PREFIX|HOME|PATH|CERT|SERVE|DATABASE|TMPDIR|TELEMETRY|PROXY|COMMAND|HELPER)$"
+                  r"|_(FILE|DIR|URL)$|PLUGIN|HARNESS|TELEMETRY|OTEL|PYTHON|NODE_")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SHORTEST = 8
 """Characters of a value that is taken for a credential."""
 
@@ -26,10 +29,20 @@ def is_secret(name: str) -> bool:
     return bool(_SECRET.search(name)) and not _NOT_SECRET.search(name)
 
 
+def is_name(name: str) -> bool:
+    return bool(_NAME.fullmatch(name))
+
+
+def steers(name: str) -> bool:
+    """Whether a recording holds that variable, and a replay takes it from there: what steers the harness, and neither a
+    credential nor anything that names code, folders or addresses. Those are of whoever replays."""
+    return (name.startswith(PREFIXES) or name in ALSO) and not is_secret(name) and not _OWN.search(name)
+
+
 def environment() -> dict[str, str]:
     """Variables that steer the harness, without credentials."""
     return {name: value for name, value in sorted(os.environ.items())
-            if (name.startswith(PREFIXES) or name in ALSO) and not is_secret(name)}
+            if steers(name)}
 
 
 def keys() -> list[str]:

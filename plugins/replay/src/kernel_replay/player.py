@@ -21,10 +21,10 @@ from kernel_replay import places, wire
 from kernel_replay.clocks import ReplayedClock
 from kernel_replay.compare import Difference, first
 from kernel_replay.recording import Event, Recording
-from kernel_replay.roles import Roles, Step, Steps
+from kernel_replay.roles import Roles, Step, Steps, reaches
 
-LIVE = ("tools", "hooks", "decisions", "parts")
-"""Kinds of steps that can be done for real in a replay."""
+LIVE = ("tools", "hooks", "decisions", "parts", "mcp")
+"""Kinds of steps that can be done for real in a replay. With ``mcp`` servers are started; their answers are the recorded ones."""
 
 
 class Player:
@@ -123,20 +123,26 @@ class Player:
         """Whether it is given again from the recording, since nobody does it in a replay."""
         if not event.by:
             return False
-        kind, _, name = event.by.partition("  ") if "  " in event.by else event.by.partition(" ")
+        kind = event.by.partition(" ")[0]
         if kind == "tool":
-            return not self.tool_is_live(name.split(" ")[0])
-        return not (kind == "hooks" and "hooks" in self.live)
+            return not self.tools_are_live
+        return not (kind == "hooks" and self.hooks_are_live)
 
-    def tool_is_live(self, name: str) -> bool:
-        return self.plugin_is_live(self.harness.tools.owner(name) or "")
+    @property
+    def tools_are_live(self) -> bool:
+        """Whether tools that reach outside, and what stands beside them, are run for real. Nothing in a recording says so."""
+        return "tools" in self.live
 
-    def plugin_is_live(self, name: str) -> bool:
-        """Whether its tools, and what stands beside them, are run for real."""
-        return "tools" in self.live or name in self.changed
+    @property
+    def hooks_are_live(self) -> bool:
+        return "hooks" in self.live
 
-    def hooks_are_live(self, plugin: str) -> bool:
-        return "hooks" in self.live or plugin in self.changed or plugin in self.added
+    def notes(self) -> list[str]:
+        """Plugins that reach outside and are not the recorded ones: what they do there is not done for that."""
+        return [f"{name} {'is new' if name in self.added else 'has changed since'}; what reaches outside of it is not run: "
+                "its results are the recorded ones, --live tools,hooks runs it" for name in sorted(self.changed | self.added)
+                if (plugin := self.harness.plugins.get(name)) is not None and reaches(plugin) and
+                not (self.tools_are_live and self.hooks_are_live)]
 
     def decision_is_live(self, step: Step) -> bool:
         policy = str(self.harness.settings.own("kernel.policy") or "rules")

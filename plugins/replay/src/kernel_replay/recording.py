@@ -135,6 +135,7 @@ class Recording(Struct):
     """A recording that was read.
 
     ``cut``: how it ends without its last line: a run that was killed, or a line that was torn. ``blobs``: digest -> JSON.
+    ``notes``: what of its header is not taken, in words.
     """
 
     path: Path
@@ -142,6 +143,7 @@ class Recording(Struct):
     events: list[Event]
     blobs: dict[str, Raw]
     cut: str = ""
+    notes: list[str] = field(default_factory=list)
 
     @property
     def steps(self) -> int:

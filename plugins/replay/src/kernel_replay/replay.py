@@ -32,7 +32,7 @@ class Report(Struct, kw_only=True):
 
     ``equal``: outputs, requests, transcripts and steps are the same, byte for byte, to the end of the recording. ``events``: how
     many of how many happened as recorded. Seconds: ``recorded`` what the run took then, ``took`` what it took now.
-    ``lines``: the outputs, as ``stream-json`` writes them.
+    ``notes``: what is not run or not taken over. ``lines``: the outputs, as ``stream-json`` writes them.
     """
 
     equal: bool
@@ -45,6 +45,7 @@ class Report(Struct, kw_only=True):
     took: float
     cut: str = ""
     changed: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     lines: list[bytes] = field(default_factory=list)
 
     @property
@@ -57,8 +58,8 @@ async def replay(recording: Recording, harness: Harness, *, live: Iterable[str] 
                  stand_ins: dict[str, str] | None = None, patience: float = PATIENCE_S) -> Report:
     """Replay in a harness that nothing was opened from yet.
 
-    :param live: kinds of steps that are done for real: ``tools``, ``hooks``, ``decisions``, ``parts``. Those of plugins that are
-        not the recorded ones are in any case.
+    :param live: kinds of steps that are done for real: ``tools``, ``hooks``, ``decisions``, ``parts``, ``mcp``. What plugins
+        that are not the recorded ones do inside the process is done in any case; what reaches outside never without these.
     :param stand_ins: folders that the run wrote to -> what takes their place (``setting.surroundings``).
     :raises RecordingError: there is nothing to replay.
     """
@@ -79,7 +80,8 @@ async def replay(recording: Recording, harness: Harness, *, live: Iterable[str] 
         equal=player.difference is None, difference=player.difference, events=player.low, of=len(player.events),
         requests=player.requests, outputs=len(player.lines), recorded=last / 1e6, took=took, cut=recording.cut,
         changed=[*(f"{n} differs" for n in sorted(player.changed)), *(f"{n} is new" for n in sorted(player.added)),
-                 *(f"{n} is not there" for n in sorted(player.gone))], lines=player.lines)
+                 *(f"{n} is not there" for n in sorted(player.gone))],
+        notes=[*recording.notes, *player.notes()], lines=player.lines)
 
 
 class Driver:

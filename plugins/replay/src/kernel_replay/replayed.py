@@ -116,7 +116,7 @@ class ReplayedPart:
 async def player_context(player: Player, name: str, work: Any, session: Session) -> None:
     """What an extension that looks outside added before this request."""
     step = player.steps.next("context", session, name)
-    if step not in player.begins or player.plugin_is_live(player.harness.extensions.owner(name) or ""):
+    if step not in player.begins or player.tools_are_live:
         await work(session)
         player.over(step)
         return
@@ -191,7 +191,7 @@ class Answers(Middleware):
         plugin = player.roles.plugin_of(tool)
         name = plugin.name if plugin else ""
         await player.begin(step, {"input": input, "outside": outside}, plugin=name)
-        if not outside or player.tool_is_live(tool.name):
+        if not outside or player.tools_are_live:
             try:
                 with inside(context.call_id):
                     result = await next(tool, input, context)
@@ -229,8 +229,8 @@ class Answers(Middleware):
             await player.begin(step, told)
         order = implementations(session, event)
         was = player.come(step) if known else {}
-        kept = [n for n in order if n in was.get("outside", ()) and not player.hooks_are_live(n)] if known else \
-            [n for n in order if player.roles.hook_is_outside(n, event) and not player.hooks_are_live(n)]
+        kept = [] if player.hooks_are_live else \
+            [n for n in order if n in was.get("outside", ()) or player.roles.hook_is_outside(n, event)]
         try:
             now = await player.roles.fire(session, event, lambda name: name not in kept) if len(kept) < len(order) else []
         except BaseException:
@@ -310,7 +310,7 @@ def answer_checks(session: Session, player: Player) -> None:
     def answered(tools: Iterable[Tool], *, deferred: bool = False) -> None:
         tools = list(tools)
         for tool in tools:
-            if player.roles.tool_is_outside(tool) and not player.tool_is_live(tool.name) and "prepare_input" not in vars(tool):
+            if player.roles.tool_is_outside(tool) and not player.tools_are_live and "prepare_input" not in vars(tool):
                 tool.prepare_input = partial(_answered, player, tool, "prepare_input")  # type: ignore[method-assign]
                 tool.validate_input = partial(_answered, player, tool, "validate_input")  # type: ignore[method-assign, assignment]
         offer(tools, deferred=deferred)

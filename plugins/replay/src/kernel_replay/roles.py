@@ -42,7 +42,7 @@ class Roles:
         if tool.name in AGAIN or tool.internal:
             return False
         plugin = self.plugin_of(tool)
-        return plugin is None or _reaches(plugin)
+        return plugin is None or reaches(plugin)
 
     def context_is_outside(self, extension: Extension) -> bool:
         """Whether what it adds before a request is kept: it stands beside tools that reach outside, and looks where they do."""
@@ -50,7 +50,7 @@ class Roles:
         if plugin is None or plugin.manifest is None or type(extension).before_request is Extension.before_request:
             return False
         tools = plugin.manifest.kernel.provides.get("tools") or []
-        return bool(tools) and _reaches(plugin) and AGAIN.isdisjoint(tools)
+        return bool(tools) and reaches(plugin) and AGAIN.isdisjoint(tools)
 
     def hook_is_outside(self, plugin: str, event: Event) -> bool:
         """Whether what that plugin answers to the event is kept, and it is not asked again."""
@@ -61,7 +61,7 @@ class Roles:
 
     def _hook(self, name: str, hook: str) -> bool:
         plugin = self._harness.plugins.get(name)
-        if plugin is None or plugin.manifest is None or not _reaches(plugin):
+        if plugin is None or plugin.manifest is None or not reaches(plugin):
             return False
         if "*" in plugin.manifest.kernel.implements or "hooks" in plugin.manifest.kernel.enforces:
             return True
@@ -78,7 +78,8 @@ class Roles:
         return found
 
 
-def _reaches(plugin: Plugin) -> bool:
+def reaches(plugin: Plugin) -> bool:
+    """Whether it states processes or the network among its capabilities."""
     stated = plugin.manifest.kernel.capabilities if plugin.manifest else {}
     return bool(stated.get("processes") or stated.get("network"))
 

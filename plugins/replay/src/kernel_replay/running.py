@@ -20,7 +20,7 @@ UNUSABLE = 2
 
 def replay_(
     file: Annotated[Path, typer.Argument(help="what --record wrote")],
-    live: Annotated[str, typer.Option("--live", help="done for real: tools, hooks, decisions, parts; a comma list")] = "",
+    live: Annotated[str, typer.Option("--live", help="done for real: tools, hooks, decisions, parts, mcp; a comma list")] = "",
     block: Annotated[list[str] | None, typer.Option("--block", help="a plugin to leave out")] = None,
     plugin_dir: Annotated[list[Path] | None, typer.Option("--plugin-dir", help="a plugin folder that takes part")] = None,
     harness: Annotated[Path | None, typer.Option("--harness", help="the plugin set of that harness file")] = None,
@@ -41,14 +41,14 @@ def replay_(
         if block:
             changes["block"] = [*recording.header.options.get("block", []), *block]
         if plugin_dir:
-            changes["plugin_dirs"] = [*recording.header.options.get("plugin_dirs", []), *(str(p.resolve()) for p in plugin_dir)]
+            changes["plugin_dirs"] = [str(p.resolve()) for p in plugin_dir]
         if harness:
             changes["harness"] = str(harness.resolve())
         if settings:
             changes["settings"] = settings
         with surroundings(recording) as stand_ins, contextlib.redirect_stdout(sys.stderr):
             kinds = [kind for kind in live.split(",") if kind]
-            report = _run(recording, lambda: harness_of(recording, changes), kinds, stand_ins, patience)
+            report = _run(recording, lambda: harness_of(recording, changes, live=kinds), kinds, stand_ins, patience)
     except KernelError as error:
         print(json.dumps({"unusable": str(error)}, indent=1) if as_json else f"Error: {error}",
               file=sys.stdout if as_json else sys.stderr)
@@ -75,13 +75,14 @@ def as_wire(report: Report) -> dict[str, Any]:
     return {"equal": report.equal, "difference": report.difference.wire() if report.difference else None,
             "events": report.events, "of": report.of, "requests": report.requests, "outputs": report.outputs,
             "recordedSeconds": round(report.recorded, 3), "seconds": round(report.took, 3), "speed": round(report.speed, 1),
-            "cut": report.cut or None, "plugins": report.changed}
+            "cut": report.cut or None, "plugins": report.changed, "notes": report.notes}
 
 
 def as_lines(report: Report) -> list[str]:
     """The report in words."""
     counted = f"{report.events} of {report.of} events, {report.requests} requests, {report.outputs} outputs"
     lines = [f"plugin {said}" for said in report.changed]
+    lines += [f"note: {said}" for said in report.notes]
     lines += [f"the recording ends early: {report.cut}"] if report.cut else []
     if report.difference is not None:
         return [*lines, f"differs behind {counted}", *report.difference.lines()]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +34,19 @@ def surroundings(recording: Recording) -> Iterator[dict[str, str]]:
     """
     before = dict(os.environ)
     header = recording.header
+    given = _variables(recording, before)
+    own = os.path.realpath(before.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude"))
     stand_ins = {folder: _stand_in(folder) for folder in (header.home, header.spill) if folder}
     try:
         for name in before:
-            if name.startswith(places.PREFIXES) or (name in places.ALSO and name not in header.environment):
+            if places.steers(name) or (name.startswith(places.PREFIXES) and places.is_secret(name)):
                 del os.environ[name]
-        os.environ.update(header.environment)
-        os.environ.update(dict.fromkeys(header.keys, "replayed"))
-        _link(Path(header.home), Path(stand_ins[header.home]))
+        os.environ.update(given)
+        if os.path.realpath(header.home) == own:
+            _link(Path(own), Path(stand_ins[header.home]))
+        elif os.path.isdir(header.home):
+            recording.notes.append(f"the configuration folder {header.home} is not the one in force here, so nothing is "
+                                   f"read there; CLAUDE_CONFIG_DIR={header.home} does so")
         os.environ["CLAUDE_CONFIG_DIR"] = stand_ins[header.home]
         yield stand_ins
     finally:
@@ -48,6 +54,29 @@ def surroundings(recording: Recording) -> Iterator[dict[str, str]]:
         os.environ.update(before)
         for folder in stand_ins.values():
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _variables(recording: Recording, before: dict[str, str]) -> dict[str, str]:
+    """Those of the header that a recorder writes; the others are named and left out.
+
+    :raises RecordingError: one cannot be the name or the value of a variable.
+    """
+    header, where = recording.header, f"recording {recording.path}"
+    for name, value in [*header.environment.items(), *((name, "") for name in header.keys)]:
+        if not places.is_name(name) or "\0" in value:
+            raise RecordingError(f"environment: {name[:80]!r} cannot be set", context=where,
+                                 hint="no recorder writes such a variable")
+    given = {name: value for name, value in header.environment.items() if places.steers(name)}
+    left = {name for name in header.environment if name not in given and header.environment[name] != before.get(name)}
+    left -= {"CLAUDE_CONFIG_DIR"}
+    for name in header.keys:
+        if name.startswith(places.PREFIXES) and places.is_secret(name):
+            given[name] = "replayed"
+        else:
+            left.add(name)
+    if left:
+        recording.notes.append(f"variables that a recording does not set were left out: {', '.join(sorted(left))}")
+    return given
 
 
 def _stand_in(folder: str) -> str:
@@ -73,17 +102,33 @@ def _link(real: Path, stand_in: Path) -> None:
                 (stand_in / entry.name).symlink_to(entry)
 
 
-def harness_of(recording: Recording, changes: dict[str, Any] | None = None) -> Harness:
-    """The harness that was recorded, with other options as ``changes`` say.
+CODE = {"plugin_dirs": "--plugin-dir", "harness": "--harness", "settings": "--settings"}
+"""Options that name code or commands: a file that somebody made is no reason to run those."""
 
-    :raises RecordingError: its folder is not there, or its options cannot be used.
+
+def harness_of(recording: Recording, changes: dict[str, Any] | None = None, *, live: Iterable[str] = ()) -> Harness:
+    """The harness that was recorded, with other options as ``changes`` say. What of the options names code is not taken over.
+
+    :param live: as for ``replay``; without ``tools`` or ``mcp`` no MCP server is started.
+    :raises RecordingError: its folder is not there, its options cannot be used, or it used MCP servers, and those are not live.
     """
     where = f"recording {recording.path}"
+    given = dict(recording.header.options)
+    for name, flag in CODE.items():
+        if (value := given.pop(name, None)) and name not in (changes or {}):
+            recording.notes.append(f"{flag} of the recording is not taken over: {str(value)[:200]!r}; "
+                                   "give it again where you trust it")
     try:
-        options = msgspec.convert({**recording.header.options, **(changes or {})}, Options, strict=False,
+        options = msgspec.convert({**given, **(changes or {})}, Options, strict=False,
                                   dec_hook=lambda kind, value: kind(value))
     except msgspec.ValidationError as error:
         raise RecordingError(f"its options cannot be used: {error}", context=where) from None
+    if frozenset(live).isdisjoint(("tools", "mcp")):
+        if _used_servers(recording, options):
+            raise RecordingError("used MCP servers, and a replay starts none", context=where,
+                                 hint="--live mcp starts them, with the recorded answers; --live tools asks them as well. "
+                                      "Only for a recording that you trust: it says what is started")
+        options.extra["strict_mcp_config"] = True
     options.extra["replaying"] = True
     options.resume, options.continue_session = None, False
     options.add_dirs = [Path(p) for p in options.add_dirs]
@@ -91,6 +136,22 @@ def harness_of(recording: Recording, changes: dict[str, Any] | None = None) -> H
         raise RecordingError(f"was made in {options.cwd}, which is not there", context=where,
                              hint="--cwd FOLDER replays elsewhere")
     return ReplayHarness(recording, options)
+
+
+def _used_servers(recording: Recording, options: Options) -> bool:
+    """Whether the options bring MCP servers, or the run had some."""
+    agents = options.extra.get("agents")
+    if isinstance(agents, str):
+        with suppress(ValueError, RecursionError):
+            agents = json.loads(agents)
+    if options.extra.get("mcp_config") or options.extra.get("mcp_servers") or "mcpServers" in repr(agents):
+        return True
+    for event in recording.events:
+        if event.kind == "begin" and event.step[0] == "tool" and event.step[2].startswith("mcp__"):
+            return True
+        if event.kind == "out" and b'"mcp_servers":[{' in bytes(event.data):
+            return True
+    return False
 
 
 class ReplayHarness(Harness):
@@ -143,7 +204,7 @@ def moved(recording: Recording, cwd: Path) -> Recording:
     events = [msgspec.structs.replace(event, data=other(event.data)) for event in _whole(recording.events)]
     header = msgspec.json.decode(msgspec.json.encode(recording.header).replace(there, here), type=type(recording.header))
     blobs = {name: other(value) for name, value in recording.blobs.items()}
-    return Recording(recording.path, header, events, blobs, recording.cut)
+    return Recording(recording.path, header, events, blobs, recording.cut, recording.notes)
 
 
 def _whole(events: list[Event]) -> list[Event]:

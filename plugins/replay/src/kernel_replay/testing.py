@@ -40,7 +40,7 @@ def assert_replays(path: Path, kit: Kit | None = None, *, live: Iterable[str] = 
 
     :param kit: replay with what this kit has, in its folder; its model is not asked. Without one the recorded options count,
         with ``options`` in their place: ``block=["guards"]``, ``plugin_dirs=[folder]``.
-    :param live: what is done for real: ``tools``, ``hooks``, ``decisions``, ``parts``.
+    :param live: what is done for real: ``tools``, ``hooks``, ``decisions``, ``parts``, ``mcp``.
     :param cwd: replay in that folder.
     :raises AssertionError: the first event that differs, in words.
     :raises RecordingError: the recording cannot be used.
@@ -67,7 +67,7 @@ def replayed(path: Path, kit: Kit | None = None, *, live: Iterable[str] = (), cw
         with _spill(recording) as stand_ins:
             return anyio.run(go, lambda: kit.harness, stand_ins)
     with surroundings(recording) as stand_ins:
-        return anyio.run(go, lambda: harness_of(recording, options), stand_ins)
+        return anyio.run(go, lambda: harness_of(recording, options, live=live), stand_ins)
 
 
 class _spill:
