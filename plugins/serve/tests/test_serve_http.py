@@ -409,6 +409,7 @@ def test_who_shows_no_token_keeps_no_place(tmp_path: Path, monkeypatch: pytest.M
     """Over TCP; the socket has places of its own."""
     monkeypatch.setattr(serving, "MOST_TCP", 4)
     monkeypatch.setattr(protocol, "FIRST_S", 0.5)
+    monkeypatch.setattr(serving.surroundings, "install", lambda: None)  # this process has other tests
 
     async def status(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int, token: str) -> bytes:
         writer.write(f"GET /v1/status HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
