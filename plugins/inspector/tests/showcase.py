@@ -110,6 +110,7 @@ def workspace(folder: Path, pace: float) -> Path:
     (config / "settings.json").write_text(
         json.dumps(
             {
+                "env": {"PYTHONDONTWRITEBYTECODE": "1"},  # an edit within the same second would leave the old one in use
                 "permissions": {"allow": ["Bash(python3 -m unittest *)"]},
                 "hooks": {
                     "PreToolUse": [
