@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ class Voice:
     id: str
     transcript: Transcript
     plugin_state: dict[str, Any]
+    background_tasks: dict[str, dict[str, Any]]
     _emit: Emit
     hearers: list[Emit]
     """Plugins that listen to every message; a subagent's are its own, and what is forwarded is heard above as well."""
@@ -55,6 +56,14 @@ class Voice:
         if guard:
             self.harness.announce(text)
         self.say("informational", content=text, level=level)
+
+    def tell_tasks(self, known: Mapping[str, Any]) -> None:
+        """Clients get the full live set of background tasks: what was begun and whose end was not told yet (headless, 5.10).
+
+        :param known: the tasks by id, each with ``task_type``.
+        """
+        live = [(id, known[id].task_type, task["description"]) for id, task in self.background_tasks.items() if id in known]
+        self.say("background_tasks_changed", tasks=[{"task_id": i, "task_type": t, "description": d} for i, t, d in live])
 
     def debug(self, text: str) -> None:
         """A line for the debug log."""

@@ -35,10 +35,7 @@ async def _initialize(talk: Talk, id: str) -> dict[str, Any] | None:
     if not talk.setup.repeated:
         return answer
     talk.wire.write(frames.line(answer))
-    known = _tasks(talk)
-    talk.session.say("background_tasks_changed", tasks=[
-        {"task_id": id, "task_type": known[id].task_type, "description": task["description"]}
-        for id, task in talk.session.background_tasks.items() if id in known])
+    talk.session.tell_tasks(_tasks(talk))
     return None
 
 

@@ -76,7 +76,7 @@ class Moved:
         session.inbox.awaited.add(self.id)
         session.say("task_started", task_id=self.id, description=self.description, tool_use_id=self._call_id,
                     task_type=self.task_type, is_backgrounded=True)
-        _tell_live_tasks(session)
+        session.tell_tasks(session.plugin_state.get(TASKS, {}))
         self._task.add_done_callback(lambda task: self._ended())
         return ToolResult(content=f"The call takes long and goes on in the background as {self.id}. You are told when it ends; "
                           "go on with other work, and do not repeat the call.", status="partial",
@@ -122,21 +122,13 @@ class Moved:
         session.say("task_updated", task_id=self.id, patch={"status": status, "end_time": ended})
         session.say("task_notification", task_id=self.id, status=said, output_file="", summary=f"{self.description}: {said}",
                     tool_use_id=self._call_id)
-        _tell_live_tasks(session)
+        session.tell_tasks(session.plugin_state.get(TASKS, {}))
         if not self._stopped:
             text = session.cap(self.output(1_000_000))
             session.inbox.post(f"<task-notification>\n<task-id>{self.id}</task-id>\n<status>{said}</status>\n"
                                f"<summary>{self.description}</summary>\n<result>{text}</result>\n</task-notification>\n"
                                f"{NOT_THE_USER}")
         session.inbox.settle(self.id)
-
-
-def _tell_live_tasks(session: Session) -> None:
-    """Clients get the full live set: what was begun and whose end was not announced yet."""
-    known = session.plugin_state.get(TASKS, {})
-    session.say("background_tasks_changed", tasks=[
-        {"task_id": id, "task_type": known[id].task_type, "description": task["description"]}
-        for id, task in session.background_tasks.items() if id in known])
 
 
 async def stop_all(session: Session) -> None:

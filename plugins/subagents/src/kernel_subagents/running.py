@@ -83,7 +83,7 @@ class Agent:
             self._root.inbox.awaited.add(self.id)
             self._root.background_tasks[self.id] = {"id": self.id, "type": "subagent", "status": "running",
                                                     "description": self.description, "agent_type": self.definition.name}
-            tell_live_tasks(self._root)
+            self._root.tell_tasks(self._root.plugin_state.get(TASKS, {}))
         self._task = asyncio.get_running_loop().create_task(self._live(prepare, prompt), name=f"agent {self.id}")
 
     async def _live(self, prepare: Callable[[], Any], prompt: str | list[Block] | None) -> None:
@@ -132,7 +132,7 @@ class Agent:
                  summary=self.summary, tool_use_id=self.child.spec.tool_use_id)
         if self.in_background:
             root.background_tasks.pop(self.id, None)
-            tell_live_tasks(root)
+            root.tell_tasks(root.plugin_state.get(TASKS, {}))
 
     async def _watch(self) -> None:
         """End it when it shows no sign of life; a question to a person that is open is one."""
@@ -273,11 +273,3 @@ def judge(ended: Ended, stopping: str = "") -> Outcome:
 
 def stall_seconds() -> float:
     return env_number("CLAUDE_ASYNC_AGENT_STALL_TIMEOUT_MS", STALL_MS) / 1000
-
-
-def tell_live_tasks(root: Session) -> None:
-    """Clients get the full live set: what was begun and whose end was not announced yet."""
-    known = root.plugin_state.get(TASKS, {})
-    root.say("background_tasks_changed", tasks=[
-        {"task_id": id, "task_type": known[id].task_type, "description": task["description"]}
-        for id, task in root.background_tasks.items() if id in known])

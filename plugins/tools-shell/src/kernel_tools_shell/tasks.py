@@ -72,7 +72,7 @@ class ShellTask:
                                                    "description": self.description, "command": self.text}
         self._session.say("task_started", task_id=self.id, description=self.description, tool_use_id=self.call_id,
                           task_type=self.task_type, is_backgrounded=True)
-        _tell_live_tasks(self._session)
+        self._session.tell_tasks(table(self._session))
         post = _poster()
         self.command.when_ended(lambda: post(self.announce))
 
@@ -118,7 +118,7 @@ class ShellTask:
         session.say("task_notification", task_id=self.id, status=_NOTICE[status], output_file=self.path, summary=summary,
                     tool_use_id=self.call_id)
         session.background_tasks.pop(self.id, None)
-        _tell_live_tasks(session)
+        session.tell_tasks(table(session))
         if not self._stopped:
             self._tell(
                 f"<task-notification>\n<task-id>{self.id}</task-id>\n<status>{_NOTICE[status]}</status>\n"
@@ -154,14 +154,6 @@ async def end_commands(commands: list[Command], mark: str | None = None) -> bool
             for command in commands:
                 await command.wait()
     return gone
-
-
-def _tell_live_tasks(session: Session) -> None:
-    """Clients get the full live set: what was begun and whose end was not announced yet."""
-    known = table(session)
-    session.say("background_tasks_changed", tasks=[
-        {"task_id": id, "task_type": known[id].task_type, "description": task["description"]}
-        for id, task in session.background_tasks.items() if id in known])
 
 
 def _poster() -> Callable[[Callable[[], None]], None]:
