@@ -11,6 +11,9 @@ from kernel_replay.roles import Step, said
 
 SHOWN = 400
 """Characters of a value that are shown."""
+SETS = {"tools": "tool", "mcp_servers": "MCP server", "slash_commands": "command", "skills": "skill", "agents": "agent",
+        "plugins": "plugin", "plugin_errors": "error of the plugin"}
+"""Lists of the ``init`` message that say what is installed -> what one entry is."""
 _NOTHING: Any = object()
 
 
@@ -83,6 +86,34 @@ def first(expected: Any, got: Any, path: str = "$") -> tuple[str, Any, Any] | No
     if isinstance(expected, str) and expected != got:
         return _piece(path, expected, got)
     return None if expected == got else (path, expected, got)
+
+
+def entries(key: str, expected: Any, got: Any) -> list[str]:
+    """What only one of two lists of ``SETS`` names, in words."""
+    was, now = ([_name(e) for e in found or ()] for found in (expected, got))
+    return [*(f"{SETS[key]} {n} is new" for n in dict.fromkeys(now) if n not in was),
+            *(f"{SETS[key]} {n} is not there" for n in dict.fromkeys(was) if n not in now)]
+
+
+def same_set(expected: dict[str, Any], got: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """Two messages without what only one of them has installed, and that in words.
+
+    What both have is left, in its order; of plugins nothing is, since their digests were compared.
+    """
+    if not all((m.get("type"), m.get("subtype")) == ("system", "init") for m in (expected, got)):
+        return expected, got, []
+    there, here, notes = dict(expected), dict(got), []
+    for key in SETS:
+        was, now = there.pop(key, None) or [], here.pop(key, None) or []
+        notes += entries(key, was, now)
+        if key != "plugins":
+            both = {_name(e) for e in was} & {_name(e) for e in now}
+            there[key], here[key] = ([e for e in found if _name(e) in both] for found in (was, now))
+    return there, here, notes
+
+
+def _name(entry: Any) -> str:
+    return str(entry.get("name") or entry.get("plugin")) if isinstance(entry, dict) else str(entry)
 
 
 def _piece(path: str, expected: str, got: str) -> tuple[str, str, str]:

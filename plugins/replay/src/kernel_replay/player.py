@@ -19,7 +19,7 @@ import msgspec
 from kernel import EVENTS, Harness, Output, Session, encode_output
 from kernel_replay import places, wire
 from kernel_replay.clocks import ReplayedClock
-from kernel_replay.compare import Difference, first
+from kernel_replay.compare import Difference, entries, first, same_set
 from kernel_replay.recording import Event, Recording
 from kernel_replay.roles import Roles, Step, Steps, reaches
 
@@ -48,6 +48,8 @@ class Player:
         self.progress = 0
         self.lines: list[bytes] = []
         self.requests = 0
+        self._sets: dict[str, None] = {}
+        """What ``init`` messages list now and did not then, or the other way round, in words."""
         self.fresh: dict[str, Any] = {}
         """Parts of the requests of this replay, by digest."""
         self.stand_ins = stand_ins or {}
@@ -105,11 +107,11 @@ class Player:
             self._leave_out()
 
     def _leave_out(self) -> None:
-        """Steps that nobody comes to, since who had them is not there: silent hooks, prompt parts."""
-        parts = set(self.harness.prompt_parts.names())
+        """Steps that nobody comes to, since who had them is not there: silent hooks, prompt parts, context of extensions."""
+        there = {"part": set(self.harness.prompt_parts.names()), "context": {e.name for e in self.harness.extensions}}
         for step, number in self.begins.items():
-            if step[0] == "part" and step[2] not in parts:
-                away = True
+            if step[0] in there:
+                away = step[2] not in there[step[0]]
             else:
                 away = step[0] == "hooks" and not self.harness.dispatcher.listens(EVENTS[step[2].partition(" ")[0]]) \
                     and not any("answer" in o or "error" in o for o in self.come(step).get("outcomes", ()))
@@ -138,11 +140,14 @@ class Player:
         return "hooks" in self.live
 
     def notes(self) -> list[str]:
-        """Plugins that reach outside and are not the recorded ones: what they do there is not done for that."""
-        return [f"{name} {'is new' if name in self.added else 'has changed since'}; what reaches outside of it is not run: "
-                "its results are the recorded ones, --live tools,hooks runs it" for name in sorted(self.changed | self.added)
+        """Plugins that reach outside and are not the recorded ones: what they do there is not done for that. And what else is
+        installed now and was not, or no more."""
+        known = {f"plugin {name}" for name in self.added | self.gone}
+        sets = [told for told in self._sets if told.partition(" is ")[0] not in known]
+        return [*sets, *(f"{name} {'is new' if name in self.added else 'has changed since'}; what reaches outside of it is not "
+                "run: its results are the recorded ones, --live tools,hooks runs it" for name in sorted(self.changed | self.added)
                 if (plugin := self.harness.plugins.get(name)) is not None and reaches(plugin) and
-                not (self.tools_are_live and self.hooks_are_live)]
+                not (self.tools_are_live and self.hooks_are_live))]
 
     def decision_is_live(self, step: Step) -> bool:
         policy = str(self.harness.settings.own("kernel.policy") or "rules")
@@ -306,16 +311,21 @@ class Player:
         if got == expected:
             return
         there, here = _read(expected), _read(got)
-        step = step or self.events[number].step
+        step, told = step or self.events[number].step, ""
         if step[0] == "model":
             there, here = there["request"], here["request"]
             if there == here:
                 return
             there, here = wire.unfolded(there, self.recording.blobs), wire.unfolded(here, self.fresh)
+            told = "; ".join(entries("tools", there.get("tools"), here.get("tools")))  # the system prompt describes them as well
+        elif step[0] == "out":
+            there, here, notes = same_set(there, here)
+            self._sets.update(dict.fromkeys(notes))
         found = first(there, here)
         if found is not None:
             path, was, now = found
-            self.differ(Difference(kind="differs", step=step, event=number + 1, path=path, expected=was, got=now, plugin=plugin))
+            self.differ(Difference(kind="differs", step=step, event=number + 1, path=path, expected=was, got=now, plugin=plugin,
+                                   told=told))
 
     def stuck(self) -> None:
         """Nothing happens any more."""

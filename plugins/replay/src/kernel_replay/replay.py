@@ -32,7 +32,9 @@ class Report(Struct, kw_only=True):
 
     ``equal``: outputs, requests, transcripts and steps are the same, byte for byte, to the end of the recording. ``events``: how
     many of how many happened as recorded. Seconds: ``recorded`` what the run took then, ``took`` what it took now.
-    ``notes``: what is not run or not taken over. ``lines``: the outputs, as ``stream-json`` writes them.
+    ``changed``: plugins whose code or settings are other ones. ``notes``: what is not run or not taken over, and what the
+    ``init`` message lists that it did not list then, or no more. Neither is a difference. ``lines``: the outputs, as
+    ``stream-json`` writes them.
     """
 
     equal: bool

@@ -110,7 +110,8 @@ def harness_of(recording: Recording, changes: dict[str, Any] | None = None, *, l
     """The harness that was recorded, with other options as ``changes`` say. What of the options names code is not taken over.
 
     :param live: as for ``replay``; without ``tools`` or ``mcp`` no MCP server is started.
-    :raises RecordingError: its folder is not there, its options cannot be used, or it used MCP servers, and those are not live.
+    :raises RecordingError: its folder is not there, its options cannot be used, it used MCP servers, and those are not live,
+        or no plugin has a name that is to be blocked.
     """
     where = f"recording {recording.path}"
     given = dict(recording.header.options)
@@ -135,7 +136,13 @@ def harness_of(recording: Recording, changes: dict[str, Any] | None = None, *, l
     if not options.cwd.is_dir():
         raise RecordingError(f"was made in {options.cwd}, which is not there", context=where,
                              hint="--cwd FOLDER replays elsewhere")
-    return ReplayHarness(recording, options)
+    harness = ReplayHarness(recording, options)
+    there = {p.name for p in harness.plugins} | recording.header.plugins.keys() | {"all"}
+    for name in (changes or {}).get("block", ()):
+        if name not in there and name not in recording.header.options.get("block", ()):
+            raise RecordingError(f"no plugin has the name {name!r}", context="--block",
+                                 hint=f"one of {', '.join(sorted(there))}; --block again for each")
+    return harness
 
 
 def _used_servers(recording: Recording, options: Options) -> bool:
