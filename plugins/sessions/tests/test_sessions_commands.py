@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +50,33 @@ def test_a_list_steers_no_terminal(home: Any, run: Any) -> None:
     home.begin(home.prompt("a\x1b]0;stolen\x07\x9b2J\u202eb"), home.answer("y"))
     _, out, _ = run("list", "--all")
     assert "stolen" in out and not set("\x1b\x07\x9b\u202e") & set(out)
+
+
+def test_what_was_said_steers_no_terminal_and_goes_into_a_pipe_as_it_is(home: Any, run: Any) -> None:
+    said = "a\x1b]0;stolen\x07\x9b2J\u202eb\tc\nd"
+    talk = home.begin(home.prompt(said), home.answer("y"))
+    with Path(talk.path).open("a") as file:
+        file.write('{"type":"bad\x9b2J"\n')
+    for words in (["show"], ["show", "--json"], ["check"], ["export"], ["export", "--format", "jsonl"]):
+        shown = on_a_terminal("sessions", *words, talk.session_id)
+        assert shown.strip() and not set("\x1b\x07\x9b\u202e") & set(shown), words
+    assert "b\tc\nd" in on_a_terminal("sessions", "show", talk.session_id).replace("\r", "")
+    assert said in run("show", talk.session_id)[1]
+
+
+def on_a_terminal(*args: str) -> str:
+    """What a command prints there, warnings included."""
+    ours, theirs = pty.openpty()
+    with open(ours, "rb", buffering=0) as out:
+        running = subprocess.Popen([sys.executable, "-m", "kernel", *args],
+                                   stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        parts = []
+        with suppress(OSError):  # how a terminal ends
+            while part := out.read(65_536):
+                parts.append(part)
+        running.wait(60)
+    return b"".join(parts).decode()
 
 
 def test_rename_tag_and_delete(home: Any, run: Any, talk: Any) -> None:

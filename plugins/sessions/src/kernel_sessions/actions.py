@@ -6,18 +6,19 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 from typer import Argument, Option
 
 from kernel import Clock, SessionError, UsageError
 from kernel_sessions import find, keeping
+from kernel_sessions.entries import plain_tag
 from kernel_sessions.inspecting import Finding, findings, rewritten
 from kernel_sessions.listing import listed
 from kernel_sessions.paths import all_projects, is_session_id, reading_dirs, transcripts
 from kernel_sessions.reader import read
 
-_STEERS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 Json = Annotated[bool, Option("--json", help="JSON instead of a table")]
 Session = Annotated[str, Argument(help="a session's id, the beginning of one, or its name")]
 All = Annotated[bool, Option("--all", help="of all folders")]
@@ -28,11 +29,11 @@ def list_(all_: All = False, limit: Annotated[int, Option(help="at most so many,
     found = listed(_folders(all_))
     shown = found[:limit] if limit > 0 else found
     if json_:
-        print(json.dumps([item.wire() for item in shown], indent=1, ensure_ascii=False))
+        _say(json.dumps([item.wire() for item in shown], indent=1, ensure_ascii=False))
         return 0
     for item in shown:
-        tag = f" [{item.tag}]" if item.tag else ""
-        print(f"{item.session_id}  {item.changed:%Y-%m-%d %H:%M}  {_size(item.size):>8}  {_harmless(item.shown[:80] + tag)}")
+        tag = f" [{plain_tag(item.tag)}]" if item.tag else ""
+        print(f"{item.session_id}  {item.changed:%Y-%m-%d %H:%M}  {_size(item.size):>8}  {_harmless(item.shown[:80])}{tag}")
     more = len(found) - len(shown)
     print(f"{len(found)} sessions" + (f", {more} older ones not shown (--limit 0)" if more else "") if found
           else "No sessions here; --all looks in every folder.")
@@ -43,7 +44,7 @@ def show_(session: Session, json_: Json = False) -> int:
     loaded = _loaded(session)
     from kernel_sessions.exporting import as_json, as_text
 
-    print(as_json(loaded) if json_ else as_text(loaded))
+    _say(as_json(loaded) if json_ else as_text(loaded))
     _warn(loaded.journal.problems())
     return 0
 
@@ -61,7 +62,7 @@ def check_(session: Annotated[str, Argument(help="a session; without one, those 
     else:
         for path, finding in found:
             where = f"{path}:{finding.line}" if finding.line else str(path)
-            print(f"{where}: {finding.kind}: {finding.text}")
+            _say(f"{where}: {finding.kind}: {finding.text}")
         print(f"{len(paths)} sessions looked at, {sum(f.is_problem for _, f in found)} problems.")
     return 1 if any(f.is_problem for _, f in found) else 0
 
@@ -77,7 +78,7 @@ def repair_(session: Session, dry_run: Annotated[bool, Option("--dry-run", help=
     if json_:
         print(json.dumps({"session": path.stem, "done": done, "original": str(saved) if saved else None}, indent=1))
     else:
-        print("\n".join([f"{'would be ' if dry_run else ''}mended: {what}" for what in done] or ["Nothing to mend."]))
+        _say("\n".join([f"{'would be ' if dry_run else ''}mended: {what}" for what in done] or ["Nothing to mend."]))
         if saved:
             print(f"The file as it was: {saved}")
     return 0
@@ -101,7 +102,7 @@ def export_(session: Session, format_: Annotated[str, Option("--format", help="m
             raise UsageError(f"--output {output}: {error.strerror or error}") from None
         print(f"written: {output}", file=sys.stderr)
     else:
-        print(text)
+        _say(text)
     _warn(loaded.journal.problems())
     return 0
 
@@ -175,7 +176,13 @@ def _findings(path: Path) -> list[Finding]:
 
 def _warn(problems: list[str]) -> None:
     for problem in problems:
-        print(f"Warning: {problem}", file=sys.stderr)
+        _say(f"Warning: {problem}", sys.stderr)
+
+
+def _say(text: str, to: TextIO | None = None) -> None:
+    """What others wrote: to a file or a pipe as it is, to a terminal without what would steer it."""
+    to = to or sys.stdout
+    print(_harmless(text) if to.isatty() else text, file=to)
 
 
 def _harmless(text: str) -> str:
