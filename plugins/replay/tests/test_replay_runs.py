@@ -68,46 +68,6 @@ def test_the_command(place: Place) -> None:
     place.kernel("-p", "go", "--model", "script:talk.yaml", "--record", str(path), code=1)  # never over another one
 
 
-def test_another_set_is_told_and_behaviour_is_compared(place: Place) -> None:
-    """What the ``init`` message lists is no difference; what a plugin did is."""
-    place.script({"text": "Hello."})
-    path, _ = place.record("go")
-    told = json.loads(place.kernel("replay", str(path), "--block", "replay", "--json"))
-    assert told["equal"] and told["plugins"] == ["replay is not there"] and told["events"] == told["of"]
-    skill = place.home / "skills" / "ship"
-    skill.mkdir(parents=True)
-    (skill / "SKILL.md").write_text("---\nname: ship\ndescription: Ships it.\ndisable-model-invocation: true\n---\nShip it.\n")
-    if installed("skills"):
-        told = json.loads(place.kernel("replay", str(path), "--json"))
-        assert told["equal"] and "command ship is new" in told["notes"], told
-        assert "note: command ship is new" in place.kernel("replay", str(path)).splitlines()
-
-
-def test_a_tool_that_is_missing_is_named_in_the_request(place: Place) -> None:
-    place.script({"text": "Hello."})
-    path, _ = place.record("go")
-    told = json.loads(place.kernel("replay", str(path), "--block", "tools-user", "--json", code=1))
-    assert "tool AskUserQuestion is not there" in told["notes"] and told["plugins"] == ["tools-user is not there"]
-    assert told["difference"]["step"].startswith("model request"), told["difference"]
-    assert "tool AskUserQuestion is not there" in told["difference"]["told"]
-
-
-def test_what_an_extension_that_is_gone_added_is_not_waited_for(place: Place, again: Callable[..., Any]) -> None:
-    place.script({"text": "Hello."})
-    path, _ = place.record("go")
-    assert any(event.step[0] == "context" for event in load(path).events)
-    difference = again(path, block=["tools-files"]).difference
-    assert difference.step[0] == "model" and "tool Read is not there" in difference.told, difference.lines()
-
-
-def test_only_plugins_that_are_there_can_be_blocked(place: Place) -> None:
-    place.script({"text": "Hello."})
-    path, _ = place.record("go")
-    for name in ("nosuch", "headless,sessions"):
-        told = json.loads(place.kernel("replay", str(path), "--block", name, "--json", code=2))["unusable"]
-        assert repr(name) in told and "tools-files" in told
-
-
 def test_a_hook_that_was_changed_is_asked_and_named(place: Place, again: Callable[..., Any]) -> None:
     place.script({"calls": [call("Bash", "c1", command="echo one")]}, {"text": "Done."})
     place.settings(**hook(place, "allow"))

@@ -242,6 +242,10 @@ class Answers(Middleware):
             now += [wire.outcome(event.event_name, row) for row in rows if row["plugin"] in kept]
             self._compare(step, rows, now)
             _rank(rows, now)
+        if event.event_name == "WorktreeCreate" and not player.tools_are_live and not _names_a_folder(now):
+            player.differ(Difference(kind="failed", step=step, told="an agent gets a checkout of its own here, made by git, and "
+                                     "a replay makes none; --live tools does, in the folder of the run"))
+            await anyio.sleep_forever()
         return sorted(now, key=lambda outcome: order.index(outcome.plugin))
 
     def _compare(self, step: Step, rows: list[dict[str, Any]], now: list[Outcome]) -> None:
@@ -289,6 +293,12 @@ class Answers(Middleware):
             raise wire.raised(came["error"])
         answer: dict[str, Any] = came["result"]
         return answer
+
+
+def _names_a_folder(outcomes: list[Outcome]) -> bool:
+    """Whether hooks made the checkout; then nobody else does."""
+    named = [getattr(outcome.answer, "worktree_path", None) for outcome in outcomes]
+    return any(named) and "" not in named
 
 
 def _rank(rows: list[dict[str, Any]], now: list[Outcome]) -> None:
