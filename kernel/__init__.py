@@ -27,7 +27,7 @@ _HOMES = {
     ),
     "events": "ANSWERS EVENTS Event",
     "extension": "Expansion Extension SlashCommand",
-    "frontend": "Command Control Dialogue FrontEnd Wire run_app",
+    "frontend": "Command Control Dialogue FrontEnd TyperCommand Wire run_app",
     "frontmatter": "Frontmatter parse_frontmatter read_frontmatter",
     "harness": "Harness",
     "hookspecs": "hookimpl",

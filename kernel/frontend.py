@@ -74,7 +74,27 @@ class Command(Protocol):
     summary: str
 
     def run(self, args: list[str]) -> int:
-        """Run with the arguments behind the command's name and return the exit code; ``run_app`` does for a typer application."""
+        """Run with the arguments behind the command's name and return the exit code. ``TyperCommand`` is one for a function."""
+
+
+class TyperCommand:
+    """A command that is one function: typer reads the arguments for its parameters. Imported when the command is run.
+
+    :param action: ``package.module:function``. The command's help is the function's docstring, or else the summary.
+    """
+
+    def __init__(self, name: str, summary: str, action: str) -> None:
+        self.name, self.summary, self._action = name, summary, action
+
+    def run(self, args: list[str]) -> int:
+        from pkgutil import resolve_name
+
+        import typer
+
+        action = resolve_name(self._action)
+        app = typer.Typer(add_completion=False)
+        app.command(help=action.__doc__ or f"{self.summary[0].upper()}{self.summary[1:]}.")(action)
+        return run_app(app, args, f"kernel {self.name}")
 
 
 def run_app(app: Callable[..., Any], args: list[str], name: str) -> int:

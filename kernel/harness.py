@@ -73,7 +73,7 @@ class Harness:
         for plugin in plugins:
             if plugin.state == "broken" or (plugin.state == "blocked" and BY_NAME not in plugin.errors):
                 self._announce_of(plugin, plugin.errors)
-            if plugin.source == "inline" and plugin.warnings and plugin.manifest and plugin.manifest.kernel.implements:
+            if plugin.source == "inline" and plugin.warnings and plugin.implements:
                 self._announce_of(plugin, plugin.warnings)
         for key in GUARDS:
             self._announce_unenforced(key)

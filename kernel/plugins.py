@@ -64,12 +64,17 @@ class Plugin(Struct, kw_only=True):
         """The public plugin id, ``name@source`` (plugins contract, section 1)."""
         return self.key or f"{self.name}@{'inline' if self.source == 'inline' else 'installed'}"
 
+    @property
+    def implements(self) -> list[str]:
+        """The hooks that its Python part implements, by its manifest."""
+        return self.manifest.kernel.implements if self.manifest else []
+
     def row(self) -> dict[str, Any]:
         """What there is to say of it, as plain data: the row of ``kernel plugins list --json``."""
         part = self.manifest.kernel if self.manifest else None
         return {"name": self.name, "version": self.version, "state": self.state, "source": self.source, "path": str(self.root),
                 "description": self.manifest.description if self.manifest else None,
-                "hooks": part.implements if part else [], "provides": part.provides if part else {},
+                "hooks": self.implements, "provides": part.provides if part else {},
                 "capabilities": part.capabilities if part else {}, "errors": self.errors, "warnings": self.warnings}
 
     @classmethod
@@ -191,11 +196,14 @@ class PluginSet:
             _check_names(plugin)
         _leave_dependents(plugins)
         for plugin in reversed(plugins):
-            if plugin.state == "ready" and plugin.module and plugin.manifest:
-                self._stand_in(plugin)
+            if plugin.state == "ready" and plugin.module:
+                self._stand_in(plugin, plugin.implements)
             elif plugin.state == "broken" and plugin.source != "inline" and plugin.manifest and plugin.module:
-                self._refusing(plugin)
-            elif plugin.state == "ready" and plugin.manifest and plugin.manifest.kernel.implements and not plugin.module:
+                # A gate whose plugin cannot be used refuses, as one that cannot be loaded does; blocking the plugin ends that.
+                plugin.failure = LoadError(plugin.name, "; ".join(plugin.errors),
+                                           hint=f"mend it, or leave it out with --block {plugin.name}")
+                self._stand_in(plugin, [name for name in plugin.implements if name in _GATES])
+            elif plugin.state == "ready" and plugin.implements:
                 plugin.warnings.append("its Python part is not installed, so its hooks do not run "
                                        f"(pip install {plugin.root})")
         self.manager.check_pending()
@@ -225,21 +233,10 @@ class PluginSet:
                 self.manager.unregister(name=other)
                 self.manager.register(plugged, name=other)
 
-    def _stand_in(self, plugin: Plugin) -> None:
-        assert plugin.manifest is not None
-        hooks = {name: hookspecs.hookimpl(_deferred(plugin, name)) for name in plugin.manifest.kernel.implements}
+    def _stand_in(self, plugin: Plugin, names: list[str]) -> None:
+        hooks = {name: hookspecs.hookimpl(_deferred(plugin, name)) for name in names}
         if hooks:  # pluggy takes two empty namespaces for the same plugin
             self.manager.register(SimpleNamespace(**hooks), name=plugin.name)
-
-    def _refusing(self, plugin: Plugin) -> None:
-        """A gate whose plugin cannot be used refuses, as one that cannot be loaded does; blocking the plugin ends that."""
-        assert plugin.manifest is not None
-        plugin.failure = LoadError(plugin.name, "; ".join(plugin.errors),
-                                   hint=f"mend it, or leave it out with --block {plugin.name}")
-        gates = {name: hookspecs.hookimpl(_deferred(plugin, name))
-                 for name in plugin.manifest.kernel.implements if name in _GATES}
-        if gates:
-            self.manager.register(SimpleNamespace(**gates), name=plugin.name)
 
     def fill(self, registry: Registry[Any], kind: str, only: str | None = None) -> None:
         """Call ``register_<kind>`` of the plugins that provide that kind, in order of names.
@@ -273,14 +270,11 @@ class PluginSet:
 
     def provider(self, kind: str, name: str) -> Plugin | None:
         """The plugin whose manifest provides that name, whatever its state."""
-        for plugin in self.plugins:
-            if plugin.manifest and name in plugin.manifest.kernel.provides.get(kind, ()):
-                return plugin
-        return None
+        return next((p for p in self.plugins if p.manifest and name in p.manifest.kernel.provides.get(kind, ())), None)
 
 
 def _check_names(plugin: Plugin) -> None:
-    unknown = [h for h in (plugin.manifest.kernel.implements if plugin.manifest else ()) if h not in _SPECS]
+    unknown = [h for h in plugin.implements if h not in _SPECS]
     if unknown and plugin.state == "ready":
         plugin.leave("broken", f"{plugin.root / manifest.PLACE}, metadata.kernel.implements: "
                                f"there is no hook {unknown[0]!r}{_nearest(unknown[0])}")
@@ -319,7 +313,7 @@ def load(plugin: Plugin) -> Any:
                 # behind what is there already: no plugin replaces a module of the environment
                 sys.path.extend(place for place in plugin.path if place not in sys.path)
                 module = import_module(plugin.module)
-                _check(plugin, module, implements=plugin.manifest.kernel.implements if plugin.manifest else [])
+                _check(plugin, module, implements=plugin.implements)
                 plugin.loaded = module
                 return module
             except LoadError as error:

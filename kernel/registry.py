@@ -42,13 +42,11 @@ class Registry(Generic[T]):
         self._items[name] = (item, self.plugin)
 
     def get(self, name: str) -> T | None:
-        found = self._items.get(name)
-        return found[0] if found else None
+        return self._items.get(name, (None, None))[0]
 
     def owner(self, name: str) -> str | None:
         """The plugin that registered the name."""
-        found = self._items.get(name)
-        return found[1] if found else None
+        return self._items.get(name, (None, None))[1]
 
     def __iter__(self) -> Iterator[T]:
         return (item for item, _ in self._items.values())

@@ -20,15 +20,11 @@ def ensure_usable(plugin: Plugin) -> None:
 
     :raises LoadError: it is broken or blocked, its module cannot be imported, or the hooks do not fit.
     """
-    if plugin.state == "ready" and plugin.module and (_hooks_of(plugin) or _is_there(plugin)):
+    if plugin.state == "ready" and plugin.module and (plugin.implements or _is_there(plugin)):
         with contextlib.redirect_stdout(sys.stderr):
             plugin.load()
     if plugin.state != "ready":
         raise plugin.failure or LoadError(plugin.name, "; ".join(plugin.errors))
-
-
-def _hooks_of(plugin: Plugin) -> list[str]:
-    return plugin.manifest.kernel.implements if plugin.manifest else []
 
 
 def _is_there(plugin: Plugin) -> bool:

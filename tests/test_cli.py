@@ -335,6 +335,21 @@ def test_a_typer_application_comes_to_an_exit_code(capsys: Any) -> None:
         run_app(app, ["--broken"], "kernel things")
 
 
+def test_a_function_is_a_command_once_it_is_run(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kernel import TyperCommand
+
+    (tmp_path / "my_actions.py").write_text("def count(upto: int) -> int:\n    return upto\n\n\n"
+                                            "def told() -> None:\n    'Says more than the summary.'\n")
+    command = TyperCommand("things count", "count things", "my_actions:count")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert command.summary == "count things" and "my_actions" not in sys.modules
+    assert [command.run(args) for args in (["3"], ["many"], ["--help"])] == [3, 2, 0]
+    said = capsys.readouterr()
+    assert "Usage: kernel things count" in said.out and "Count things." in said.out and "upto" in said.err
+    assert TyperCommand("things", "things", "my_actions:told").run(["--help"]) == 0
+    assert "Says more than the summary." in capsys.readouterr().out
+
+
 def test_wrong_usage_of_a_command_is_exit_2(capsys: Any) -> None:
     assert main(["plugins", "list", "--nothing"]) == 2
     assert main(["plugins", "nothing"]) == 2

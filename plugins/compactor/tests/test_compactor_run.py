@@ -346,7 +346,7 @@ async def test_the_ledger_looks_again_only_at_what_may_be_another(tmp_path: Path
 
 def test_the_newest_ledger_is_this_folders_and_not_a_neighbours(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from kernel_compactor.command import LedgerCommand
+    from kernel.cli import main
 
     here = tmp_path / "site"
     here.mkdir()
@@ -356,6 +356,6 @@ def test_the_newest_ledger_is_this_folders_and_not_a_neighbours(
     for project, session, size in ((name, "mine", 11), (f"{name}-old", "theirs", 22)):
         file = tmp_path / "config" / "projects" / project / session / ledger.FILE
         ledger._write(file, ledger.Line(request=1, model="m", size=size))
-    assert LedgerCommand().run([]) == 0 and " 11 B" in capsys.readouterr().out
-    assert LedgerCommand().run(["theirs"]) == 0 and " 22 B" in capsys.readouterr().out
-    assert LedgerCommand().run(["nobody"]) == 1
+    assert main(["context", "ledger"]) == 0 and " 11 B" in capsys.readouterr().out
+    assert main(["context", "ledger", "theirs"]) == 0 and " 22 B" in capsys.readouterr().out
+    assert main(["context", "ledger", "nobody"]) == 1

@@ -8,28 +8,17 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from kernel import config_dir, run_app
+from kernel import config_dir
 from kernel_compactor.ledger import FILE
 
 MAX_NAME = 200
 """Characters of a project's name before it is cut and gets a hash (sessions contract, section 1)."""
 
 
-class LedgerCommand:
-    name = "context ledger"
-    summary = "what of the last request's prefix each request of a session kept, and what broke it"
-
-    def run(self, args: list[str]) -> int:
-        import typer
-
-        app = typer.Typer(add_completion=False)
-        app.command(help=f"{self.summary}. Without a session: the newest one of this folder's project.")(show)
-        return run_app(app, args, f"kernel {self.name}")
-
-
 def show(session: Annotated[str, Argument(help="a session id")] = "",
          json_: Annotated[bool, Option("--json", help="one JSON array")] = False) -> int:
-    """Print the ledger of a session; 1 where there is none."""
+    """What of the last request's prefix each request of a session kept, and what broke it. Without a session: the newest one of
+    this folder's project."""
     path = _find(session)
     if path is None:
         print(f"There is no ledger of {session or 'any session here'}; one is kept for sessions that are kept.")

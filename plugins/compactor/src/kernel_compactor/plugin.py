@@ -28,6 +28,7 @@ def register_extensions(register: Registry[Extension]) -> None:
 
 @hookimpl
 def register_commands(register: Registry[Command]) -> None:
-    from kernel_compactor.command import LedgerCommand
+    from kernel import TyperCommand
 
-    register(LedgerCommand())
+    register(TyperCommand("context ledger", "what of the last request's prefix each request of a session kept, and what broke it",
+                          "kernel_compactor.command:show"))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from kernel import run_app
+from kernel import TyperCommand, run_app
 
 WORDS = {
     "list": "durable runs: where they are, and who has them",
@@ -16,25 +14,15 @@ WORDS = {
 }
 
 
-class DurableCommand:
-    """One word behind ``kernel durable``."""
-
-    def __init__(self, word: str, summary: str) -> None:
-        self.name = f"durable {word}"
-        self.summary = summary
-        self._word = word
+class Word(TyperCommand):
+    """One word behind ``kernel durable``; ``approvals`` has words of its own."""
 
     def run(self, args: list[str]) -> int:
-        import typer
+        if self.name != "durable approvals":
+            return super().run(args)
+        from kernel_durable.actions import approvals
 
-        from kernel_durable import actions
-
-        if self._word == "approvals":
-            app: Any = actions.approvals
-        else:
-            app = typer.Typer(add_completion=False)
-            app.command(help=f"{self.summary[0].upper()}{self.summary[1:]}.")(getattr(actions, f"{self._word}_"))
-        return run_app(app, args, f"kernel {self.name}")
+        return run_app(approvals, args, f"kernel {self.name}")
 
 
-COMMANDS = [DurableCommand(word, summary) for word, summary in WORDS.items()]
+COMMANDS = [Word(f"durable {word}", summary, f"kernel_durable.actions:{word}_") for word, summary in WORDS.items()]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from kernel import run_app
+from kernel import TyperCommand
 
 WORDS = {
     "run": "run the prompts of a file, each in a workspace of its own; takes up what an earlier run left",
@@ -15,28 +12,15 @@ WORDS = {
 }
 
 
-class FleetCommand:
-    """One word behind ``kernel fleet``."""
-
-    def __init__(self, word: str, summary: str) -> None:
-        self.name = f"fleet {word}"
-        self.summary = summary
-        self._word = word
+class Word(TyperCommand):
+    """What stands behind ``--`` belongs to each run."""
 
     def run(self, args: list[str]) -> int:
-        import typer
+        from kernel_fleet.actions import behind_dashes
 
-        from kernel_fleet import actions
-
-        rest: list[str] = []
-        if self._word == "run" and "--" in args:  # what stands behind it belongs to each run
-            cut = args.index("--")
-            args, rest = args[:cut], args[cut + 1:]
-        app = typer.Typer(add_completion=False)
-        action: Callable[..., Any] = getattr(actions, f"{self._word}_")
-        app.command(help=f"{self.summary[0].upper()}{self.summary[1:]}.")(action)
-        with actions.behind_dashes(rest):
-            return run_app(app, args, f"kernel {self.name}")
+        cut = args.index("--") if self.name == "fleet run" and "--" in args else len(args)
+        with behind_dashes(args[cut + 1:]):
+            return super().run(args[:cut])
 
 
-COMMANDS = [FleetCommand(word, summary) for word, summary in WORDS.items()]
+COMMANDS = [Word(f"fleet {word}", summary, f"kernel_fleet.actions:{word}_") for word, summary in WORDS.items()]

@@ -21,6 +21,7 @@ def register_middleware(register: Registry[Middleware]) -> None:
 @hookimpl
 def register_commands(register: Registry[Command]) -> None:
     """``kernel inspect``."""
-    from kernel_inspector.command import InspectCommand
+    from kernel import TyperCommand
 
-    register(InspectCommand())
+    register(TyperCommand("inspect", "a session as a local page: turns, tools, hooks, decisions, context, cost and time",
+                          "kernel_inspector.showing:inspect"))

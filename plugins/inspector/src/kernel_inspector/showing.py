@@ -24,6 +24,7 @@ def inspect(session: Annotated[str, Argument(help="a session's id, the beginning
             no_open: Annotated[bool, Option("--no-open", help="open no browser")] = False,
             export: Annotated[Path | None, Option(help="write one file that needs no server, and end")] = None,
             json_: Annotated[bool, Option("--json", help="print what the page shows, and end")] = False) -> int:
+    """Show a session as a local page, live while it runs."""
     model = find(session, Path.cwd())
     if sys.stderr.isatty() and model.path.is_file() and (size := model.path.stat().st_size) > SLOW:
         print(f"Reading {size / 1e6:.0f} MB ...", file=sys.stderr)

@@ -22,6 +22,7 @@ def register_extensions(register: Registry[Extension]) -> None:
 
 @hookimpl
 def register_commands(register: Registry[Command]) -> None:
-    from kernel_replay.command import Replay
+    from kernel import TyperCommand
 
-    register(Replay())
+    register(TyperCommand("replay", "replay a recorded run without a model, and name the first event that differs",
+                          "kernel_replay.running:replay_"))

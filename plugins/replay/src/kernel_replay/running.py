@@ -31,6 +31,8 @@ def replay_(
     output: Annotated[bool, typer.Option("--output", help="print the messages of the run, as stream-json has them")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
+    """Replay a recorded run without a model, and name the first event that differs. Exit code 0: equal; 1: it differs; 2: it
+    cannot be replayed."""
     try:
         recording = load(file)
         if cwd is not None:

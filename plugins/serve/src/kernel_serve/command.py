@@ -5,34 +5,19 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from kernel import UsageError, run_app
+from kernel import UsageError
 from kernel_serve.places import default_socket
 
 SocketOption = Annotated[Path | None, typer.Option("--socket", help="the unix socket; the configuration folder's by default")]
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object")]
 
 
-class ServeCommand:
-    """:param run: the function that typer calls."""
-
-    def __init__(self, name: str, summary: str, run: Callable[..., None]) -> None:
-        self.name = name
-        self.summary = summary
-        self._run = run
-
-    def run(self, args: list[str]) -> int:
-        app = typer.Typer(add_completion=False)
-        app.command(help=self.summary[0].upper() + self.summary[1:] + ".")(self._run)
-        return run_app(app, args, f"kernel {self.name}")
-
-
-def _serve(
+def serve_(
     socket: SocketOption = None,
     port: Annotated[int | None, typer.Option(help="listen on TCP as well; 0: any free port", min=0, max=65535)] = None,
     host: Annotated[str, typer.Option(help="the address for --port")] = "127.0.0.1",
@@ -102,13 +87,13 @@ def _ask(socket: Path | None, method: str, target: str) -> Any:
         raise UsageError(str(error)) from None
 
 
-def _status(socket: SocketOption = None, as_json: JsonOption = False) -> None:
+def status_(socket: SocketOption = None, as_json: JsonOption = False) -> None:
     facts = _ask(socket, "GET", "/v1/status")
     print(json.dumps(facts, indent=1) if as_json else "\n".join(f"{name:<13} {value}" for name, value in facts.items()
                                                                 if value is not None))
 
 
-def _sessions(socket: SocketOption = None, as_json: JsonOption = False) -> None:
+def sessions_(socket: SocketOption = None, as_json: JsonOption = False) -> None:
     rows = _ask(socket, "GET", "/v1/sessions")["sessions"]
     if as_json:
         print(json.dumps(rows, indent=1))
@@ -120,7 +105,7 @@ def _sessions(socket: SocketOption = None, as_json: JsonOption = False) -> None:
         print("".join(c if c.isprintable() else "?" for c in line))  # a folder's name may hold anything
 
 
-def _stop(socket: SocketOption = None, as_json: JsonOption = False) -> None:
+def stop_(socket: SocketOption = None, as_json: JsonOption = False) -> None:
     import time
 
     pid = _ask(socket, "GET", "/v1/status")["pid"]
@@ -143,11 +128,3 @@ def _lives(pid: int) -> bool:
         return False
     except OSError:
         return True
-
-
-COMMANDS = (
-    ServeCommand("serve", "keep sessions in one process, for kernel -p --attach and for programs over HTTP", _serve),
-    ServeCommand("serve sessions", "the sessions of the server", _sessions),
-    ServeCommand("serve status", "whether a server runs, where, and how full it is", _status),
-    ServeCommand("serve stop", "close all sessions and end the server", _stop),
-)
