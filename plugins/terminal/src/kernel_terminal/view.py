@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from kernel import (
@@ -26,6 +27,7 @@ from kernel_terminal.safe import one_line, plain
 
 KEPT_RESULTS = 20
 LIVE_TEXT_LINES = 12
+LIVE_TEXT_CHARS = 8_000
 LIVE_CALLS = 6
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 LONG_TURN_S = 10.0
@@ -341,8 +343,7 @@ class View:
         out: list[Line] = []
         rest = self._text[self._shown:]
         if rest.strip():
-            tail = markdown.rendered(plain(rest[-8000:]), columns)[-min(LIVE_TEXT_LINES, max(height - 3, 1)):]
-            out += [[], *tail]
+            out += [[], *_growing(rest[-LIVE_TEXT_CHARS:], columns)[-min(LIVE_TEXT_LINES, max(height - 3, 1)):]]
         frame = FRAMES[int(now * 10) % len(FRAMES)]
         calls = list(self.calls.values())
         for row in calls[:LIVE_CALLS]:
@@ -361,6 +362,12 @@ class View:
         if self.calls:
             return next(iter(self.calls.values())).label
         return self.doing if self.began is not None else ""
+
+
+@lru_cache(maxsize=1)
+def _growing(text: str, columns: int) -> list[Line]:
+    """A text as far as it came. It is asked for several times for one picture, ten times a second, and is mostly the same."""
+    return markdown.rendered(plain(text), columns)
 
 
 def _without_tags(text: str) -> str:
