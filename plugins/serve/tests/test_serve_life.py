@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kernel_serve import server
+from kernel_serve import files
 from kernel_serve.client import Client, NoServer
 
 from kernel import UsageError
@@ -225,7 +225,7 @@ def test_at_its_end_a_server_removes_only_what_it_made(world: Any) -> None:
 @pytest.mark.parametrize("wrong", ["", "link", "open", "inner link", "inner open"])
 def test_folders_in_a_shared_place_must_be_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
     own = tmp_path / "kernel-1"
-    monkeypatch.setattr(server, "fallback", lambda: str(own))
+    monkeypatch.setattr(files, "fallback", lambda: str(own))
     level = own / "kernel-a" if wrong.startswith("inner") else own
     if wrong.startswith("inner"):
         own.mkdir(mode=0o700)
@@ -237,12 +237,12 @@ def test_folders_in_a_shared_place_must_be_private(tmp_path: Path, monkeypatch: 
         level.chmod(0o755)
     path = str(own / "kernel-a" / "socket")
     if wrong:
-        with pytest.raises(UsageError, match="nobody else may look into"), server._claimed(path):
+        with pytest.raises(UsageError, match="nobody else may look into"), files.claimed(path):
             pass
         return
     before = os.umask(0)
     try:
-        with server._claimed(path):
+        with files.claimed(path):
             assert [stat.S_IMODE(p.stat().st_mode) for p in (own, own / "kernel-a")] == [0o700, 0o700]
     finally:
         os.umask(before)
